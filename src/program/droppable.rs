@@ -2,10 +2,10 @@
 //!
 //!   maximize Σ_m n_m·z_m   subject to   E_m(X) + u_m·z_m ≤ u_m,   time_m(X) ≤ n_m·z_m,   0 ≤ z ≤ 1
 //!
-//! where E_m(X) ≤ 0 is the droppable constraint of member m, and u_m > 0 the most that any allocation violates it by: for a
-//! least throughput, its violation at X = 0. With z_m = 1 the constraint is kept; with z_m = 0 it is dropped, and the member gets no time
-//! if the policy has no other constraints. At a vertex few z are fractional, since only the rows of worker types couple
-//! jobs, so branch and bound on them ends soon.
+//! where E_m(X) ≤ 0 is the droppable constraint of member m, and u_m > 0 the most that any allocation violates it by: for
+//! a least throughput, its violation at X = 0. With z_m = 1 the constraint is kept; with z_m = 0 it is dropped, and the
+//! member gets no time if that is of no use to other constraints or jobs. At a vertex few z are fractional, since only
+//! the rows of worker types couple jobs, so branch and bound on them ends soon.
 
 use super::at::At;
 use super::binding::{BoundObjective, Point};
@@ -21,18 +21,18 @@ use super::standard::{Affine, Range, Sense};
 pub const DROPPABLE_SLACK: f64 = 1e-8;
 
 impl BoundObjective<'_> {
-    /// Has the objective a droppable constraint?
+    /// Whether the objective has a droppable constraint.
     pub fn has_droppable(&self) -> bool {
         self.objective.constraints().iter().any(|constraint| constraint.droppable)
     }
 
-    /// Is a constraint dropped at a place?
+    /// Whether a constraint is dropped at a place.
     pub(super) fn is_dropped(&self, constraint: &Constraint, at: At) -> bool {
         constraint.droppable && self.instance.dropped.get(at.member).copied().unwrap_or(false)
     }
 
-    /// The members of whose jobs no allocation keeps the droppable constraints of any, not even up to a violation of this part:
-    /// `[members]`.
+    /// Whether each member has a droppable constraint that no allocation keeps for any of its jobs, not even up to a
+    /// violation of `part` of the largest possible one: `[members]`.
     pub fn beyond_reach(&self, part: f64) -> Vec<bool> {
         let reach = Reach::of_one_job(self);
         let droppable: Vec<_> = self.objective.constraints().iter().filter(|one| one.droppable).collect();
@@ -43,9 +43,9 @@ impl BoundObjective<'_> {
         self.places(Subject::Job).map(beyond).collect()
     }
 
-    /// Whether each member's jobs miss a droppable constraint at `point`: `[members]`. One is missed where the side that must not be
-    /// larger exceeds the other by more than `part` of the larger of their magnitudes, and by more than
-    /// [`DROPPABLE_SLACK`] of the most that any allocation exceeds it by: beside that, shares that are almost 0 are 0.
+    /// Whether each member's jobs miss a droppable constraint at `point`: `[members]`. A constraint is missed where the side that must
+    /// not be larger exceeds the other by more than `part` of the larger of their magnitudes, and by more than [`DROPPABLE_SLACK`] of the
+    /// most that any allocation exceeds it by: beside that, shares that are almost 0 count as 0.
     pub fn missed(&self, point: &Point, part: f64) -> Vec<bool> {
         let droppable: Vec<_> = self.objective.constraints().iter().filter(|one| one.droppable).collect();
         let mut reach = None;
@@ -89,8 +89,8 @@ impl BoundObjective<'_> {
         builder.finish(Sense::Maximize)
     }
 
-    /// Is the time of a member whose droppable constraint is dropped of no use, to itself because all constraints are droppable, and
-    /// to others because no job is faster in a pair than alone?
+    /// Whether the time of a member whose droppable constraint is dropped is of no use: to itself because all constraints
+    /// are droppable, and to others because no job is faster in a pair than alone.
     fn serves_nobody_else(&self) -> bool {
         let instance = self.instance;
         let faster = |part: &Part| {

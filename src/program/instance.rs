@@ -18,11 +18,11 @@ use super::expression::Subject;
 /// A member's part in a pair.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Part {
-    /// Which member class.
+    /// Position of the member class.
     pub member: usize,
     /// Units of its time that one unit of the combination's time spends: 1, or 2 in a pair with itself.
     pub uses: f64,
-    /// Its throughput there, as the policy's view has it: `[K]`; 0 where it cannot run.
+    /// Throughput of its job there, as the policy's view has it: `[K]`, steps/s; 0 where it cannot run.
     pub throughput: Vec<f64>,
 }
 
@@ -31,7 +31,7 @@ pub struct Part {
 pub struct InstancePair {
     /// Two parts of different members, or one of a member paired with its own kind.
     pub parts: Vec<Part>,
-    /// Workers it holds while it runs.
+    /// Workers that the pair holds while it runs.
     pub scale_factor: f64,
 }
 
@@ -59,35 +59,35 @@ pub struct Instance {
     pub worker_types: Vec<String>,
     /// Workers that a job of each member needs at once: `[members]`.
     pub scale_factor: Vec<f64>,
-    /// Throughput of a job of each member alone, as the policy's view has it: [members × K]; 0 where it cannot run.
+    /// Throughput of a job of each member alone, as the policy's view has it: [members × K], steps/s; 0 where it cannot run.
     pub throughput: Vec<f64>,
-    /// Pairs of members.
+    /// Pairs of jobs that can share workers, by member.
     pub pairs: Vec<InstancePair>,
     /// Members whose droppable constraints are dropped: `[members]`, or empty if none are.
     pub dropped: Vec<bool>,
     /// The part by which the right sides of all other droppable constraints are reduced.
     pub eased: f64,
-    /// May a job have time on a type with fewer workers than its scale factor, where it cannot run?
+    /// Whether a job may have time on a type with fewer workers than its scale factor, where it cannot run.
     pub oversized: bool,
 }
 
 impl Instance {
-    /// Member classes.
+    /// Number of member classes.
     pub fn n_members(&self) -> usize {
         self.multiplicity.len()
     }
 
-    /// Worker types, K.
+    /// Number of worker types, K.
     pub fn n_types(&self) -> usize {
         self.capacity.len()
     }
 
-    /// Combinations: members alone and pairs.
+    /// Number of combinations: members alone and pairs.
     pub fn n_combinations(&self) -> usize {
         self.n_members() + self.pairs.len()
     }
 
-    /// The values of a datum: `[members]`, or `[K]` for one of worker types; nothing if it is not given for all of them.
+    /// The values of a datum: `[members]`, or `[K]` for a datum of worker types; `None` if it is not given for all of them.
     pub fn datum(&self, subject: Subject, name: &str) -> Option<&[f64]> {
         let (given, length) = match subject {
             Subject::Job => (self.data.get(name), self.n_members()),
@@ -97,7 +97,7 @@ impl Instance {
         given.map(Vec::as_slice).filter(|values| values.len() == length)
     }
 
-    /// Throughput of a job of a member alone: `[K]`.
+    /// Throughput of a job of a member alone: `[K]`, steps/s.
     pub fn alone(&self, member: usize) -> &[f64] {
         &self.throughput[member * self.n_types()..(member + 1) * self.n_types()]
     }
@@ -122,13 +122,13 @@ impl Instance {
         alone.into_iter().chain(pair.iter().map(|part| (part.member, part.uses, &part.throughput[..])))
     }
 
-    /// Has the type as many workers as a scale factor needs, or are such columns allowed anyway?
+    /// Whether the type has as many workers as a scale factor needs, or columns without them are allowed anyway.
     #[inline]
     pub fn has_room(&self, scale_factor: f64, worker_type: usize) -> bool {
         self.oversized || scale_factor <= self.capacity[worker_type]
     }
 
-    /// Can a member run alone on a worker type?
+    /// Whether a member can run alone on a worker type.
     #[inline]
     pub fn runs_alone(&self, member: usize, worker_type: usize) -> bool {
         let fits = self.has_room(self.scale_factor[member], worker_type);

@@ -9,11 +9,11 @@ use super::instance::{Column, Instance};
 /// The terms of every member.
 #[derive(Clone, Debug)]
 pub(super) struct Terms {
-    /// One member after another.
+    /// The terms, one member after another.
     all: Vec<Term>,
-    /// Where each begins: [members + 1].
+    /// Position in `all` of each member's first term, then the number of terms: [members + 1].
     starts: Vec<u32>,
-    /// Positions of each member's terms by worker type, and by column on each; computed when first asked for.
+    /// Positions in `all`, one member after another, by worker type and then by column; computed when first asked for.
     by_type: OnceLock<Vec<u32>>,
 }
 

@@ -1,4 +1,4 @@
-//! What the tables of atoms and functions declare, against what evaluation finds on random numbers.
+//! Tests of the tables of atoms and functions: their declarations against evaluation on random numbers.
 
 use std::sync::LazyLock;
 
@@ -100,7 +100,7 @@ static OBJECTIVE: LazyLock<Objective> = LazyLock::new(|| {
     Objective::check(&text, vocabulary()).unwrap_or_else(|error| panic!("{error}"))
 });
 
-/// Class times within the time and the workers that there are.
+/// Class times within the members' time and the workers of each type.
 fn class_times(bound: &BoundObjective<'_>, draws: &mut Draws) -> Vec<f64> {
     let instance = bound.instance();
     // now and then none at all
@@ -149,7 +149,7 @@ fn expressions() -> impl Strategy<Value = String> {
     })
 }
 
-/// What is found of an accepted expression at class times and halfway between them.
+/// Checks the facts, shape, range and form of an accepted expression at class times and halfway between them.
 fn check(text: &str, draws: &mut Draws) -> Result<(), TestCaseError> {
     let vocabulary = vocabulary();
     let Ok(expression) = parse(text, &vocabulary, Scope::JOB) else { return Ok(()) };
@@ -253,7 +253,7 @@ proptest! {
             let bulge = value(f64::midpoint(x, y), fixed) - f64::midpoint(low, high);
             let fits = if rule.curvature == Curvature::Concave { bulge >= -1e-12 } else { bulge <= 1e-12 };
             prop_assert!(fits, "{function:?} {x} {y}: {bulge}");
-            // where neither bend is between the ends: not above or below `fixed` both, unless it is none at all
+            // a piecewise linear function has no bend between ends on the same side of `fixed`
             let beside = rule.several && (x < fixed) == (y < fixed);
             prop_assert!(!(rule.piecewise_linear && beside) || bulge.abs() < 1e-12, "{function:?} {x} {y}");
         }
