@@ -37,26 +37,26 @@ use crate::spec::policy::{self as file, EMBEDDED, Heuristic, Plugged, PolicyRefe
 use crate::spec::run::sha256;
 use crate::spec::{Fidelity, PolicyDocument, PolicyKind, Source, SpecError};
 
-/// What a run may ask of a policy beyond its file.
+/// Options of a policy that its file does not hold.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PolicyOptions {
     /// Whether published oddities are kept: of rules, and of programs as [`ProgramOptions::fidelity`] says.
     pub fidelity: Fidelity,
-    /// Seed of the rules that draw.
+    /// Seed of the rules that draw random numbers.
     pub seed: u64,
-    /// Which optimum, in place of the file's choice; rules have none.
+    /// Refinement (which of several optima), in place of the file's choice; rules ignore it.
     pub refine: Option<Refine>,
-    /// A backend to try first.
+    /// Name of the solver backend to try first.
     pub backend: Option<String>,
-    /// The strategy of every decision, in place of the one that suits each problem; rules have none.
+    /// The strategy of every decision, in place of the one that suits each problem; rules ignore it.
     pub strategy: Option<Strategy>,
-    /// Wall time of a decision after which no further program is begun; rules need none.
+    /// Wall time of a decision after which no further program is begun; rules ignore it.
     pub time_limit: Option<Duration>,
-    /// What breaks off a decision, which is then an error; rules are not broken off.
+    /// Signal that breaks off a decision, which then ends in an error; rules ignore it.
     pub interrupt: Interrupt,
 }
 
-/// Why there is no such policy.
+/// Reason why a policy cannot be found or built.
 #[derive(Clone, Debug, PartialEq, Error)]
 #[non_exhaustive]
 pub enum CatalogError {
@@ -68,10 +68,10 @@ pub enum CatalogError {
     Program {
         /// The policy.
         policy: String,
-        /// What does not fit.
+        /// Reason why the file and the options do not fit.
         source: ProgramPolicyError,
     },
-    /// It decides inside rounds, where an allocation is asked for.
+    /// The policy decides inside rounds, but an allocation is asked for.
     #[error(
         "policy `{policy}` decides inside rounds, on concrete workers, and gives no allocation: use it with `simulate`, `sweep` \
          or `serve`"
@@ -85,7 +85,7 @@ pub enum CatalogError {
     Plugin {
         /// The policy.
         policy: String,
-        /// Why not.
+        /// Reason in words.
         reason: String,
     },
 }
@@ -95,11 +95,12 @@ pub enum CatalogError {
 pub enum Ready {
     /// By allocations, which the mechanism turns into rounds.
     Allocating(Box<dyn Policy>),
-    /// Inside rounds, on concrete workers.
+    /// By placing jobs on concrete workers inside rounds.
     InRounds(Box<dyn RoundPolicy>),
 }
 
-/// A kind of policies that the engine does not know: the value of `kind:` in its documents, and how they decide.
+/// A plug-in: a kind of policies that the engine does not know, with the value of `kind:` in its documents and the way to build
+/// them.
 ///
 /// The published learned schedulers are one, in a crate of their own; `examples/plugin` is one of sixty lines.
 pub trait Plugin: fmt::Debug + Send + Sync {
@@ -111,11 +112,11 @@ pub trait Plugin: fmt::Debug + Send + Sync {
         &[]
     }
 
-    /// Checks the fields that only this kind has, by [`PolicyDocument::own_fields`], and says what is known of the policy
-    /// before it is built. `kind` of the answer is [`kind`](Self::kind).
+    /// Checks the fields that only this kind has, by [`PolicyDocument::own_fields`], and returns the properties of the policy
+    /// that are known before it is built. `kind` of the answer is [`kind`](Self::kind).
     ///
     /// # Errors
-    /// With the place of what does not fit.
+    /// If a field is wrong, with its place in the document.
     fn read(&self, document: &PolicyDocument) -> Result<Plugged, SpecError>;
 
     /// The bytes beside the document that decisions depend on, such as weights: results are kept under their digest.
@@ -154,7 +155,7 @@ impl Catalog {
         Self::default()
     }
 
-    /// This catalog, and policies of one more kind; a plug-in of the same kind takes the place of the other.
+    /// This catalog with one more plug-in, in place of a plug-in of the same kind.
     #[must_use]
     pub fn with(mut self, plugin: impl Plugin + 'static) -> Self {
         self.plugins.retain(|other| other.kind() != plugin.kind());
@@ -162,7 +163,7 @@ impl Catalog {
         self
     }
 
-    /// Adds a policy file's text; one of the same name takes the place of the other.
+    /// Adds a policy from its file's text, in place of an added policy of the same name.
     ///
     /// # Errors
     /// If the text is not a policy.
@@ -247,7 +248,7 @@ impl Catalog {
         self.plugins.iter().find(|plugin| plugin.kind() == kind).map(|plugin| &**plugin)
     }
 
-    /// SHA-256 of what a policy's decisions depend on beside the program: its document's text, the parameters that stand behind its
+    /// SHA-256 of a policy's inputs beside the engine itself: its document's text, the parameters that stand behind its
     /// name, and its plug-in's data.
     ///
     /// # Errors
@@ -289,7 +290,7 @@ impl Catalog {
         }
     }
 
-    /// A policy ready to decide, in whichever way it does.
+    /// A policy ready to decide, by allocations or inside rounds.
     ///
     /// # Errors
     /// If there is none of this name, its file is wrong, or the options do not fit it.
@@ -330,7 +331,7 @@ impl Catalog {
     }
 }
 
-/// Is it at this path, and neither a file nor a folder?
+/// Whether something is at this path that is neither a file nor a folder, such as a pipe.
 fn is_pipe(path: &Path) -> bool {
     fs::metadata(path).is_ok_and(|about| !about.is_file() && !about.is_dir())
 }
@@ -358,7 +359,7 @@ fn program_policy(
     policy.map_err(|source| misfit(document, source))
 }
 
-/// What does not fit together; at its place, where the policy's file alone is at fault.
+/// The error of a file and options that do not fit together, with its place where the file alone is at fault.
 fn misfit(document: &PolicyDocument, source: ProgramPolicyError) -> CatalogError {
     let field = match source {
         ProgramPolicyError::NotHierarchical => "hierarchical",
