@@ -1,7 +1,7 @@
 //! One decision's input: a frozen, dense snapshot of cluster, active jobs and throughputs.
 //!
-//! Everything a policy may know is here and nothing else is: no clock, no trace, no future. Built by
-//! [`Problem::new`] for an embedder, by [`ProblemBuilder`] for a simulator or a snapshot file; checked once.
+//! It holds everything that a policy may know and nothing else: no clock, no trace, no future. [`Problem::new`] makes one
+//! from a cluster and jobs, and [`ProblemBuilder`] from parts, for a simulator or a snapshot file; both check it once.
 
 pub mod snapshot;
 
@@ -26,24 +26,24 @@ pub(crate) use beside::colocated_as_given;
 /// An active job as a policy sees it, apart from its throughputs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ActiveJob {
-    /// Which job of the workload.
+    /// Identifier of the job in the workload.
     pub id: JobId,
     /// Workers it needs at once, ≥ 1.
     pub scale_factor: u32,
     /// Importance, > 0.
     pub weight: f64,
-    /// Work left.
+    /// Work left, in steps.
     pub steps_remaining: Steps,
     /// Time since its arrival.
     pub elapsed: Seconds,
-    /// Isolated time accumulated so far, for finish-time fairness. A policy that needs it goes by this when it first
-    /// sees the job, and keeps account itself from then on.
+    /// Isolated time accumulated so far, for finish-time fairness. A policy that needs it reads this when it first
+    /// sees the job and keeps its own count from then on.
     pub isolated_elapsed: Seconds,
     /// Time left to its SLO, if it has one.
     pub slo_remaining: Option<Seconds>,
     /// Its owner, if any.
     pub entity: Option<EntityId>,
-    /// Its row of the matrix, by which pairs find their co-located throughputs.
+    /// Its row of the throughput matrix, by which pairs find their co-located throughputs.
     pub row: Option<RowId>,
 }
 
@@ -88,7 +88,7 @@ pub struct Entity {
     pub parent: Option<EntityId>,
 }
 
-/// Where a pair's throughputs come from.
+/// Source of the throughputs of pairs of jobs.
 #[derive(Clone, Debug)]
 pub enum Colocation {
     /// No job may share workers.
@@ -104,7 +104,7 @@ pub enum Colocation {
     Pairs(BTreeMap<Combination<JobIndex>, Vec<[f64; 2]>>),
 }
 
-/// Why a snapshot is not a problem.
+/// Reason why a problem is refused.
 #[derive(Clone, Debug, PartialEq, Error)]
 #[non_exhaustive]
 pub enum ProblemError {
@@ -136,7 +136,7 @@ pub enum ProblemError {
         /// Its scale factor.
         scale_factor: u32,
     },
-    /// Sizes that are none.
+    /// Invalid sizes of a job.
     #[error("job {job}: {source}")]
     Sizes {
         /// Position of the job.
@@ -156,18 +156,18 @@ pub enum ProblemError {
         /// The values that are allowed, in words.
         expected: &'static str,
     },
-    /// Two jobs of one identity.
+    /// Two jobs with the same id.
     #[error("jobs {first} and {second} have the same id")]
     DuplicateId {
-        /// Position of one.
+        /// Position of the earlier job.
         first: usize,
-        /// Position of the other.
+        /// Position of the later job.
         second: usize,
     },
 }
 
 impl ProblemError {
-    /// The position of the job at fault, if it is one job's fault.
+    /// The position of the job at fault; of two with the same id, the later one. `None` if the cluster is at fault.
     pub fn job(&self) -> Option<usize> {
         match self {
             Self::UnknownJobType { job, .. }
@@ -180,14 +180,14 @@ impl ProblemError {
     }
 }
 
-/// The snapshot: n jobs, K worker types, their throughputs [n × K] in steps/s.
+/// The input of one decision: n jobs, K worker types, and throughputs [n × K] in steps/s.
 #[derive(Clone, Debug)]
 pub struct Problem {
     cluster: Arc<Cluster>,
     jobs: IndexVec<JobIndex, ActiveJob>,
     throughput: Matrix<JobIndex, WorkerTypeId>,
     colocation: Colocation,
-    /// Of jobs whose pairs are given one by one, once asked for.
+    /// The kind of each job, `[n]`, where pairs are given one by one; filled when first asked for.
     kinds: OnceLock<Vec<u32>>,
     /// Shared by the problems of all instants of a simulation.
     entities: Arc<IndexVec<EntityId, Entity>>,
@@ -257,12 +257,12 @@ impl Problem {
         &self.cluster
     }
 
-    /// Active jobs, n.
+    /// Number of active jobs, n.
     pub fn n_jobs(&self) -> usize {
         self.jobs.len()
     }
 
-    /// Worker types, K.
+    /// Number of worker types, K.
     #[inline]
     pub fn n_types(&self) -> usize {
         self.cluster.n_types()
@@ -290,7 +290,7 @@ impl Problem {
         &self.extra
     }
 
-    /// Where pairs get their throughputs.
+    /// The source of the throughputs of pairs.
     pub fn colocation(&self) -> &Colocation {
         &self.colocation
     }
@@ -322,7 +322,7 @@ pub fn matrix_columns(
 }
 
 impl ProblemBuilder {
-    /// No jobs yet.
+    /// A builder without jobs.
     pub fn new(cluster: Arc<Cluster>) -> Self {
         let throughput = Matrix::with_columns(cluster.n_types());
         let (jobs, entities) = (IndexVec::new(), Arc::default());
@@ -338,7 +338,7 @@ impl ProblemBuilder {
         Self { problem }
     }
 
-    /// Makes room for so many jobs.
+    /// Reserves room for `n_jobs` more jobs.
     pub fn reserve(&mut self, n_jobs: usize) -> &mut Self {
         self.problem.jobs.reserve(n_jobs);
         self.problem.throughput.reserve(n_jobs);
@@ -356,13 +356,13 @@ impl ProblemBuilder {
         Arc::make_mut(&mut self.problem.entities).push(entity)
     }
 
-    /// Has these owners of jobs, and no others.
+    /// Sets the owners of jobs, in place of any added so far.
     pub(crate) fn entities(&mut self, entities: Arc<IndexVec<EntityId, Entity>>) -> &mut Self {
         self.problem.entities = entities;
         self
     }
 
-    /// Says where pairs get their throughputs; by default no job shares workers.
+    /// Sets the source of the throughputs of pairs; by default no job shares workers.
     pub fn colocation(&mut self, colocation: Colocation) -> &mut Self {
         self.problem.colocation = colocation;
         self
@@ -374,7 +374,7 @@ impl ProblemBuilder {
         self
     }
 
-    /// Checks everything once and freezes it.
+    /// The problem, after a check of all parts.
     ///
     /// # Errors
     /// If an id comes twice, a number is out of its range, or a job can run nowhere.
@@ -395,7 +395,7 @@ impl ProblemBuilder {
     }
 }
 
-/// Refuses ids that come twice. Most problems have theirs in order, which shows at a glance.
+/// Refuses ids that come twice; ids in ascending order, as in most problems, need only one pass.
 fn check_ids(jobs: &IndexVec<JobIndex, ActiveJob>) -> Result<(), ProblemError> {
     if jobs.as_slice().is_sorted_by(|a, b| a.id < b.id) {
         return Ok(());
@@ -409,7 +409,7 @@ fn check_ids(jobs: &IndexVec<JobIndex, ActiveJob>) -> Result<(), ProblemError> {
     Ok(())
 }
 
-/// Refuses throughputs that are none, and jobs that run nowhere.
+/// Refuses throughputs that are negative or not finite, and jobs that can run nowhere.
 fn check_speeds(
     position: usize,
     job: &ActiveJob,

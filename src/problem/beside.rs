@@ -1,15 +1,15 @@
-//! What two jobs of a problem get beside each other.
+//! Throughputs of two jobs of a problem that share workers.
 
 use crate::index::{Id, JobIndex, RowId, WorkerTypeId};
 use crate::problem::{Colocation, Problem};
 use crate::workload::Combination;
 
-/// What decides beside whom a job runs and how fast, where pairs are not given one by one. Whoever asks of many pairs
-/// keeps it at hand: the second job of a pair may be anywhere.
+/// A job's scale factor and matrix row, which decide the jobs it may share workers with and, where pairs are not given one
+/// by one, how fast. Code that looks up many pairs keeps sharers at hand: the second job of a pair may be anywhere in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sharer {
     scale_factor: u32,
-    /// Its row of the matrix; [`NO_ROW`] if it has none.
+    /// Its row of the throughput matrix; [`NO_ROW`] if it has none.
     row: u32,
 }
 
@@ -24,7 +24,7 @@ impl Sharer {
 
 impl Problem {
     /// Steps/s of the first and second member of a pair on one worker type; `None` where they may not share it:
-    /// other scale factors, nothing measured, or a member that stands still.
+    /// different scale factors, nothing measured, or a member without progress.
     pub fn colocated(&self, pair: Combination<JobIndex>, worker_type: WorkerTypeId) -> Option<[f64; 2]> {
         let (first, second) = (pair.first(), pair.second()?);
         self.colocated_as(pair, [self.sharer(first), self.sharer(second)], worker_type)
@@ -69,8 +69,8 @@ impl Problem {
     }
 }
 
-/// Steps/s on one worker type of two sharers that are given as a pair, with what they get on every worker type: `[K]`;
-/// `None` where they may not share it.
+/// Steps/s of two sharers on one worker type, from the throughputs given for their pair, `[K]`; `None` where they may not share
+/// it.
 pub(crate) fn colocated_as_given(
     given: &[[f64; 2]],
     [first, second]: [Sharer; 2],

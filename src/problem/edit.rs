@@ -1,11 +1,11 @@
-//! Problems that follow a cluster: jobs come, go and change, each checked as it was when the problem was made.
+//! Changes to a problem that follows a cluster: jobs are added, removed and updated, with the checks of a new problem.
 
 use super::{ActiveJob, Problem, ProblemError, check_job, check_speeds};
 use crate::index::{Id, JobIndex};
 
 impl Problem {
-    /// Adds a job with its steps/s alone on each worker type, `[K]`, behind the others. Whether its id is there already
-    /// is the caller's to know; so is that the problem has no data by position but throughputs.
+    /// Adds a job with its steps/s alone on each worker type, `[K]`, behind the others. The caller ensures that the id
+    /// is new and that the problem has no data by position except throughputs.
     ///
     /// # Errors
     /// If a number is out of its range, or the job can run nowhere: then nothing has changed.
@@ -20,7 +20,7 @@ impl Problem {
         Ok(self.jobs.push(job))
     }
 
-    /// Takes a job out; the last one takes its place.
+    /// Removes a job and returns it; the last job takes its place.
     ///
     /// # Panics
     /// If there is no such job.
@@ -29,7 +29,7 @@ impl Problem {
         self.jobs.swap_remove(index)
     }
 
-    /// Changes what is known of a job, its identity apart.
+    /// Replaces a job and returns the old one; its throughputs stay.
     ///
     /// # Errors
     /// If a number would be out of its range, or the job could run nowhere: then nothing has changed.

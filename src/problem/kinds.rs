@@ -1,9 +1,10 @@
-//! Which jobs are alike where pairs are given one by one.
+//! Kinds of interchangeable jobs, for problems whose pairs are given one by one.
 //!
-//! Pairs that were listed for a solver mostly come from a table by job type, of which nothing is said. Jobs are divided by
-//! what they get alone, then again and again by what they get beside those of each part so far (colour refinement; Grohe,
-//! Kersting, Mladenov and Selman, *Dimension reduction via colour refinement*, 2014), until that tells no more apart.
-//! Parts that are then not alike beside *every* job of another are given up: each of their jobs is a kind of its own.
+//! Listed pairs mostly come from a table by job type, which is not part of the problem. Jobs are divided by their throughputs
+//! alone, then repeatedly by their throughputs beside the jobs of each part so far (colour refinement; Grohe,
+//! Kersting, Mladenov and Selman, *Dimension reduction via colour refinement*, 2014), until no part is divided further.
+//! A part whose jobs then do not have the same throughputs beside *every* job of another part is given up: each of its jobs is
+//! a kind of its own.
 
 use std::collections::BTreeMap;
 
@@ -11,16 +12,16 @@ use crate::index::{Id, JobIndex};
 use crate::problem::{Colocation, Problem};
 use crate::workload::random::mixed;
 
-/// A pair, and what its jobs get beside each other.
+/// A pair of jobs and their throughputs beside each other, in steps/s.
 #[derive(Clone, Copy, Debug)]
 struct Edge<'a> {
     jobs: [usize; 2],
     speeds: &'a [[f64; 2]],
-    /// Of what each job gets, and beside it the other.
+    /// For each of the two jobs, a hash of the throughputs of both with its own first.
     hashes: [u64; 2],
 }
 
-/// One of the pairs of two kinds, as those of the smaller and of the larger get it, and how many there are.
+/// The first pair found of two kinds, whether its jobs are in descending order of kind, and the number of pairs of these kinds.
 #[derive(Clone, Copy, Debug)]
 struct Uniform<'a> {
     speeds: &'a [[f64; 2]],
@@ -33,7 +34,7 @@ impl Problem {
     /// scale factor and throughputs, alone and beside each and any job of another kind, or of their own. Kinds are numbered
     /// by their first jobs.
     ///
-    /// Found when first asked for, in a few passes over the pairs.
+    /// Kinds are found when first asked for, in a few passes over the pairs.
     pub fn kinds_by_pair(&self) -> Option<&[u32]> {
         let Colocation::Pairs(pairs) = &self.colocation else { return None };
         let found = || {
@@ -70,12 +71,12 @@ fn kinds(problem: &Problem, edges: &[Edge<'_>]) -> Vec<u32> {
         }
         kinds = numbered(kinds.iter().copied().zip(beside));
     }
-    // Hashes may agree by chance, and parts may be alike only in sum.
+    // Hashes may agree by chance, and so may sums of hashes of unlike neighbours.
     let given_up = uneven(&kinds, edges);
     numbered((0..n).map(|job| (kinds[job], given_up[kinds[job] as usize].then_some(job))))
 }
 
-/// Which kinds have jobs that are not alike beside every job of another kind: [kinds].
+/// Whether each kind has jobs with unequal throughputs beside jobs of some kind, or lacks some of those pairs: [kinds].
 fn uneven(kinds: &[u32], edges: &[Edge<'_>]) -> Vec<bool> {
     let mut size = vec![0_usize; count(kinds)];
     for kind in kinds {
@@ -110,7 +111,7 @@ fn uneven(kinds: &[u32], edges: &[Edge<'_>]) -> Vec<bool> {
     uneven
 }
 
-/// Numbers what is alike alike, in the order in which it first comes.
+/// Numbers of items, equal for equal items, in the order of first occurrence.
 fn numbered<T: Ord>(of: impl Iterator<Item = T>) -> Vec<u32> {
     let mut numbers = BTreeMap::new();
     let number = |of: T| {
@@ -156,7 +157,7 @@ mod tests {
         (0..n).flat_map(move |one| (one + 1..n).map(move |other| [one, other]))
     }
 
-    /// May any two jobs of a kind change places?
+    /// Whether any two jobs of a kind may change places.
     fn interchangeable(problem: &Problem, kinds: &[u32]) -> bool {
         let types = || problem.cluster().types().ids();
         let beside = |one: usize, other: usize| -> Vec<Option<[f64; 2]>> {
@@ -184,7 +185,7 @@ mod tests {
     fn kinds_of_a_table_are_found_again() {
         let of = [0_u8, 1, 2, 1, 0, 0, 2, 1, 3, 0];
         let speed = |g: u8, h: u8| 1.0 + f64::from(3 * g + h) / 16.0;
-        // those of kind 2 run beside nobody of their own, nor of kind 0
+        // jobs of kind 2 run beside no job of kind 2 or 0
         let pairs = every_two(of.len()).map(|jobs| (jobs, jobs.map(|job| of[job])));
         let pairs = pairs.filter(|(_, [g, h])| ![[2, 2], [0, 2], [2, 0]].contains(&[*g, *h]));
         let pairs: Given = pairs.map(|(jobs, [g, h])| (jobs, vec![[speed(g, h), speed(h, g)]; 2])).collect();
@@ -198,10 +199,10 @@ mod tests {
     fn jobs_that_are_alike_in_sum_alone_are_kinds_of_their_own() {
         let ring = (0..6).map(|job| ([job, (job + 1) % 6], vec![[1.0, 1.0]; 2])).collect();
         assert_eq!(problem(&[2.0; 6], &ring).kinds_by_pair().unwrap(), [0, 1, 2, 3, 4, 5]);
-        // who comes first of two is slower
+        // the first job of each pair is slower
         let ordered: Given = every_two(3).map(|jobs| (jobs, vec![[1.0, 1.5]; 2])).collect();
         assert_eq!(problem(&[2.0; 3], &ordered).kinds_by_pair().unwrap(), [0, 1, 2]);
-        // three take turns in being the slower one
+        // three jobs, each the slower one of one pair
         let turns = [[0, 1], [1, 2], [0, 2]];
         let turns = turns.map(|jobs| (jobs, vec![if jobs == [0, 2] { [1.5, 1.0] } else { [1.0, 1.5] }; 2]));
         assert_eq!(problem(&[2.0; 3], &turns.to_vec()).kinds_by_pair().unwrap(), [0, 1, 2]);
