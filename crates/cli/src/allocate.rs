@@ -56,8 +56,7 @@ pub(super) fn run(arguments: &AllocateArguments, session: &Session) -> Result<()
     proven(&decision)
 }
 
-/// Refuses to call a decision done whose time was over, or that is not proven to be the policy's optimum: it was printed, and is not
-/// certified.
+/// Exit code 4 for a decision that was printed without proof: its time was over, or its shares are not proven to be an optimum.
 pub(super) fn proven(decision: &Decision) -> Result<(), Failure> {
     let is_late = decision.solve.as_ref().is_some_and(|solve| solve.out_of_time);
     let late = if is_late { "the time for the decision was over: " } else { "" };
@@ -118,7 +117,7 @@ fn without_time(decision: &Decision) -> Vec<JobIndex> {
     ids.map(JobIndex::from_index).collect()
 }
 
-/// A cell of a number. In a `tiny` row, whose shares four decimals would all show as 0, numbers have an exponent.
+/// A table cell with a number: four decimals, or an exponent in a `tiny` row, where four decimals would show every share as 0.
 fn number(value: f64, tiny: bool) -> Cell {
     if tiny && value != 0.0 { Cell::Scientific(value) } else { Cell::Number(value, 4) }
 }

@@ -15,12 +15,12 @@ use apportion_studies::benchmark::{Instance, InstanceError};
 /// The largest snapshot in bytes that is read whole before any case runs; faults of a larger one are reported by its case.
 const WHOLE_MAX: u64 = 4 << 20;
 
-/// Refuses an instance whose jobs cannot be drawn.
+/// An error if the numbers of a random instance are outside their ranges.
 pub(super) fn drawn(instance: &Instance, n_jobs: usize) -> Result<(), Failure> {
     instance.check(n_jobs).map_err(|error| refused(instance, &error))
 }
 
-/// Refuses an instance whose matrix lacks the job types that are drawn.
+/// An error if the throughput matrix lacks a job type that the instance draws.
 pub(super) fn matrix(instance: &Instance, throughputs: &Arc<Throughputs>) -> Result<(), Failure> {
     instance.problem(1, 0, throughputs).map(|_| ()).map_err(|error| refused(instance, &error))
 }

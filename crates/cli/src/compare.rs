@@ -160,7 +160,7 @@ struct Verdict {
     bound: String,
     /// The points at which it is broken, with the ratio there; none if it holds.
     broken: Vec<String>,
-    /// Points whose ratio the bound was compared with; for a bound on the mean, points whose ratios are in the mean.
+    /// The number of points with a ratio that was checked against the bound; for a bound on the mean, the number of points in it.
     n_points: usize,
 }
 
@@ -421,7 +421,7 @@ struct Held<'a> {
     holds: bool,
     /// The points at which it is broken, with the ratio there.
     broken: &'a [String],
-    /// Points whose ratio the bound was compared with; for a bound on the mean, points in the mean.
+    /// The number of points with a ratio that was checked against the bound; for a bound on the mean, the number of points in it.
     n_points: usize,
 }
 

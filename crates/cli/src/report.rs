@@ -163,7 +163,7 @@ fn picture(page: &Page) -> Result<String, Failure> {
     })
 }
 
-/// A file whose beginning was read already: a pipe gives it once.
+/// A file with the bytes that were already read from its beginning in front, since a pipe cannot be read twice.
 type Begun = BufReader<Chain<Cursor<Vec<u8>>, File>>;
 
 /// Results, of a kind that the beginning of the file shows.

@@ -209,8 +209,8 @@ impl ByRequests {
     }
 }
 
-/// The types whose nodes fit a job, if rounds give it no other nodes: a part of one node, or all workers of several nodes, or of
-/// one node that it shares with no other job.
+/// Worker types that a job may have in rounds. A type fits if its nodes can hold the job in one of two ways: on a part of one node,
+/// or on all workers of one or several nodes that it shares with no other job.
 fn types_for<'a>(workers: &'a Workers, newcomer: &Newcomer<'_>) -> BTreeSet<&'a str> {
     let Newcomer { job, n_nodes, per_node, .. } = *newcomer;
     let n_workers = n_nodes.saturating_mul(per_node);

@@ -216,7 +216,7 @@ pub(super) fn written<T: JsonSchema>() -> Value {
     schema
 }
 
-/// Adds the unit to fields in seconds whose names alone show it.
+/// Adds the unit `s` to fields that have it in their name only, as `wait_s`.
 fn state_seconds(schema: &mut Value) {
     match schema {
         Value::Object(keywords) => {

@@ -16,7 +16,7 @@ struct Runs {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Left {
     by_policy: BTreeMap<String, Runs>,
-    /// Whether the results of these runs will add further ones, whose number is unknown until then.
+    /// Whether further runs may follow from the results of these, as on an axis that searches for its points.
     is_open: bool,
 }
 

@@ -110,7 +110,7 @@ pub(crate) struct SubmittedArray {
     tasks: usize,
     /// The number of runs that they make.
     pending: usize,
-    /// The number of runs whose results exist.
+    /// The number of runs that already have results.
     kept: usize,
     /// The script that was submitted.
     script: PathBuf,

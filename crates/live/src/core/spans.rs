@@ -3,16 +3,16 @@
 use apportion::Seconds;
 use serde::{Deserialize, Serialize};
 
-/// How many separate spans are remembered; beyond them, those closest to each other are taken for one.
+/// The most separate spans that are kept. Of more, the two that are closest to each other are joined.
 const SPANS_MAX: usize = 16;
 
 /// A span of time on the scheduler's clock. One that does not end after its start is empty.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Span {
-    /// Its first instant,
+    /// The first instant of the span, on the scheduler's clock, s.
     pub start: Seconds,
-    /// and its last.
+    /// The instant at which the span ends, on the scheduler's clock, s.
     pub end: Seconds,
 }
 
@@ -32,7 +32,7 @@ impl Span {
 pub struct Spans(Vec<Span>);
 
 impl Spans {
-    /// Is no instant in it?
+    /// Whether no instant is in the set.
     pub(super) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -53,7 +53,7 @@ impl Spans {
         }
     }
 
-    /// Takes the two spans that are closest to each other for one.
+    /// Joins the two spans that are closest to each other, with the time between them.
     fn join_closest(&mut self) {
         let gaps = self.0.windows(2).map(|pair| pair[1].start - pair[0].end).enumerate();
         if let Some((place, _)) = gaps.min_by(|one, other| one.1.total_cmp(&other.1)) {
