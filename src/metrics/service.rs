@@ -1,8 +1,9 @@
 //! The service of each job: its wait, its workers, its cost, and its share.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
+use std::hash::{BuildHasherDefault, Hasher};
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 
 use crate::cluster::Cluster;
 use crate::index::{Id, JobId};
@@ -83,13 +84,44 @@ impl Account {
     }
 }
 
+/// Accounts by job. They are looked up several times a round for each job that runs.
+type Accounts = HashMap<JobId, Account, BuildHasherDefault<IdHasher>>;
+
+/// A hash of an id, by multiplication: ids count up from 0.
+#[derive(Clone, Debug, Default)]
+struct IdHasher(u64);
+
+impl Hasher for IdHasher {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.write_u32(u32::from(*byte));
+        }
+    }
+
+    fn write_u32(&mut self, id: u32) {
+        // 2^64 over the golden ratio, as in Knuth's multiplicative hashing.
+        self.0 = (self.0 ^ u64::from(id)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        self.0 ^= self.0 >> 32;
+    }
+}
+
+/// Writes accounts in the order of their jobs, so that equal states are equal bytes.
+fn in_order<S: Serializer>(accounts: &Accounts, serializer: S) -> Result<S::Ok, S::Error> {
+    accounts.iter().collect::<BTreeMap<_, _>>().serialize(serializer)
+}
+
 /// The accounts of all jobs that have not ended.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct Services {
     /// Worker types: [type].
     types: Vec<String>,
     is_priced: bool,
-    accounts: BTreeMap<JobId, Account>,
+    #[serde(serialize_with = "in_order")]
+    accounts: Accounts,
     /// Whether an allocation has come, and whether some allocation came without shares.
     has_shares: bool,
     lacks_shares: bool,
@@ -101,7 +133,7 @@ impl Services {
         Self {
             types: cluster.types().iter().map(|kind| kind.name.clone()).collect(),
             is_priced: cluster.types().iter().any(|kind| kind.price.is_some()),
-            accounts: BTreeMap::new(),
+            accounts: Accounts::default(),
             has_shares: false,
             lacks_shares: false,
         }
@@ -126,17 +158,17 @@ impl Services {
             }
             Event::Allocated { now, shares, .. } => {
                 (self.has_shares, self.lacks_shares) = (true, self.lacks_shares || shares.is_none());
-                let ids: Vec<JobId> = self.accounts.keys().copied().collect();
-                let mut sums = vec![0.0; ids.len()];
+                for account in self.accounts.values_mut() {
+                    account.owe_until(*now);
+                    account.share = 0.0;
+                }
                 for row in shares.iter().flat_map(AllocatedShares::iter) {
                     let share: f64 = row.shares.iter().map(|(_, share)| share).sum();
-                    for place in row.jobs.members().filter_map(|id| ids.binary_search(&id).ok()) {
-                        sums[place] += share;
+                    for id in row.jobs.members() {
+                        if let Some(account) = self.accounts.get_mut(&id) {
+                            account.share += share;
+                        }
                     }
-                }
-                for (account, share) in self.accounts.values_mut().zip(sums) {
-                    account.owe_until(*now);
-                    account.share = share;
                 }
             }
             _ => {}
@@ -311,6 +343,24 @@ mod tests {
             (cost.unwrap().get() - 3.0 * worker_s / 3600.0).abs() < 1e-12
         };
         assert!(close(one.cost, 250.0) && close(two.cost, 50.0));
+    }
+
+    #[test]
+    fn equal_accounts_are_equal_bytes_in_whatever_order_jobs_came() {
+        let cluster: Cluster = "fast=1,slow=1".parse().unwrap();
+        let job = Job::new("A");
+        let written_by = |order: &mut dyn Iterator<Item = usize>| {
+            let mut services = Services::new(&cluster);
+            for id in order.map(JobId::from_index) {
+                services.fold(&Event::Arrival { now: Seconds::ZERO, id, measured: true, job: &job });
+            }
+            serde_json::to_string(&services).unwrap()
+        };
+        let written = written_by(&mut (0..300));
+        assert_eq!(written, written_by(&mut (0..300).rev()));
+        let mut read: Services = serde_json::from_str(&written).unwrap();
+        assert_eq!(serde_json::to_string(&read).unwrap(), written);
+        assert!((0..300).all(|id| read.accounts.remove(&JobId::from_index(id)).is_some()));
     }
 
     #[test]
