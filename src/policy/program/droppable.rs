@@ -21,38 +21,38 @@ const NODES_MAX: u32 = 4_000;
 /// its own first.
 pub(super) fn drop_fewest(
     solver: &mut SolverContext,
-    master: &mut ProgramColumns<'_>,
+    columns: &mut ProgramColumns<'_>,
 ) -> Result<bool, SolvingError> {
-    let mut dropped = master.bound().beyond_reach(DROPPABLE_SLACK);
-    for (dropped, before) in dropped.iter_mut().zip(&master.reduced().instance.dropped) {
+    let mut dropped = columns.bound().beyond_reach(DROPPABLE_SLACK);
+    for (dropped, before) in dropped.iter_mut().zip(&columns.reduced().instance.dropped) {
         *dropped |= before;
     }
     let decided: Vec<Option<bool>> = dropped.iter().map(|dropped| dropped.then_some(false)).collect();
     if dropped.contains(&true) {
-        master.drop_constraints(dropped.clone());
+        columns.drop_constraints(dropped.clone());
     }
-    let single = master.reduced().instance.multiplicity.iter().all(|n| *n <= 1.0);
-    if let Ok(mut kinds) = LinearKinds::of(master, solver) {
-        if kinds.all_deadlines_met(solver, master) {
+    let single = columns.reduced().instance.multiplicity.iter().all(|n| *n <= 1.0);
+    if let Ok(mut kinds) = LinearKinds::of(columns, solver) {
+        if kinds.all_deadlines_met(solver, columns) {
             return Ok(true);
         }
         if !single {
             return Ok(false);
         }
-        if let Ok(dropped) = kinds.drop_fewest(solver, master, &dropped) {
-            master.drop_constraints(dropped);
+        if let Ok(dropped) = kinds.drop_fewest(solver, columns, &dropped) {
+            columns.drop_constraints(dropped);
             return Ok(true);
         }
-    } else if singles::all_droppable_met(solver, master) {
+    } else if singles::all_droppable_met(solver, columns) {
         return Ok(true);
     }
-    let Some(Relaxation { met, .. }) = relaxation(solver, master, &decided)? else { return Ok(false) };
+    let Some(Relaxation { met, .. }) = relaxation(solver, columns, &decided)? else { return Ok(false) };
     if decided.iter().zip(met).all(|(decided, met)| decided.is_some() || met >= 1.0 - DROPPABLE_SLACK) {
         return Ok(true);
     }
     if single {
-        let dropped = branch_and_bound(solver, master, decided)?;
-        master.drop_constraints(dropped);
+        let dropped = branch_and_bound(solver, columns, decided)?;
+        columns.drop_constraints(dropped);
     }
     Ok(single)
 }
@@ -80,10 +80,10 @@ pub(super) struct Relaxation {
 /// only these, to see if all can be met, and brings in the pairs that this takes; a third one then bounds them.
 fn relaxation(
     solver: &mut SolverContext,
-    master: &mut ProgramColumns<'_>,
+    columns: &mut ProgramColumns<'_>,
     decided: &[Option<bool>],
 ) -> Result<Option<Relaxation>, SolvingError> {
-    if let Some(relaxed) = singles::relaxation(solver, master, decided) {
+    if let Some(relaxed) = singles::relaxation(solver, columns, decided) {
         return Ok(Some(relaxed));
     }
     let relaxed = |(most, met)| Relaxation { most, met, dearest: Vec::new() };
@@ -96,7 +96,7 @@ fn relaxation(
         decided.iter().map(|decided| of(*decided, n)).collect()
     };
     let mut solve = |asked: Vec<(Range, f64)>| {
-        let (formulation, answer) = master.solve(solver, |bound| bound.droppable(&asked))?;
+        let (formulation, answer) = columns.solve(solver, |bound| bound.droppable(&asked))?;
         let met = answer.solution.columns[formulation.columns.len()..].to_vec();
         Ok::<_, SolvingError>((formulation.value(answer.bound), met))
     };
@@ -132,7 +132,7 @@ struct Node {
 /// The members that are dropped, all of them single jobs: [members].
 fn branch_and_bound(
     solver: &mut SolverContext,
-    master: &mut ProgramColumns<'_>,
+    columns: &mut ProgramColumns<'_>,
     decided: Vec<Option<bool>>,
 ) -> Result<Vec<bool>, SolvingError> {
     let n = decided.len();
@@ -154,7 +154,7 @@ fn branch_and_bound(
             solver.report().fallbacks.push(cut_short(n, *met, most));
             break;
         }
-        let Some(Relaxation { most, met, dearest }) = relaxation(solver, master, &node.decided)? else {
+        let Some(Relaxation { most, met, dearest }) = relaxation(solver, columns, &node.decided)? else {
             continue;
         };
         // Requiring less of a job keeps an allocation feasible: constraints met in part may be dropped altogether.
@@ -165,7 +165,7 @@ fn branch_and_bound(
         }
         if !beaten(most, &best) {
             let count = (most + WHOLE).floor();
-            let dropped = singles::drop_dearest(solver, master, (&node.decided, count), &dearest);
+            let dropped = singles::drop_dearest(solver, columns, (&node.decided, count), &dearest);
             best = dropped.map(|dropped| (count, dropped)).or(best);
         }
         let fractional = (0..n)

@@ -43,9 +43,9 @@ pub enum ProgramPolicyError {
 impl ProgramPolicy {
     /// The error of a program. If the program has infinite numbers, the error names their cause: an objective that is
     /// infinite whatever is allocated, or a datum that a job does not have.
-    pub(super) fn error_of(&self, error: SolvingError, master: &ProgramColumns<'_>) -> PolicyError {
+    pub(super) fn error_of(&self, error: SolvingError, columns: &ProgramColumns<'_>) -> PolicyError {
         let SolvingError::Solve(SolveError::Malformed { .. }) = error else { return self.error(error) };
-        let (policy, bound) = (self.options.name.clone(), master.bound());
+        let (policy, bound) = (self.options.name.clone(), columns.bound());
         let (ideal, maximized) = (bound.ideal(), bound.objective().sense() == Sense::Maximize);
         if ideal.is_infinite() && (ideal < 0.0) == maximized {
             let sign = if maximized { "-" } else { "" };
@@ -59,7 +59,7 @@ impl ProgramPolicy {
                 PolicyError::Missing {
                     policy,
                     field,
-                    job: master.reduced().classes.members(member)[0] as usize,
+                    job: columns.reduced().classes.members(member)[0] as usize,
                     expected: format!("{needed}: without one, numbers of this policy are infinite"),
                 }
             }

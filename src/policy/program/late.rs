@@ -67,23 +67,23 @@ impl ProgramPolicy {
         self.late == Late::BestSoFar && self.solver.broken_off().is_ok() && self.solver.check_time().is_err()
     }
 
-    /// The optimum of the programs of `master` or, where the time for it is over and that is asked for, the best found so far.
+    /// The optimum of the programs over `columns` or, where the time for it is over and that is asked for, the best found so far.
     pub(super) fn optimum_in_time(
         &mut self,
-        master: &mut ProgramColumns<'_>,
+        columns: &mut ProgramColumns<'_>,
         hierarchy: Option<&Hierarchy>,
     ) -> Result<Optimum, PolicyError> {
-        let outcome = self.optimum(master, hierarchy);
+        let outcome = self.optimum(columns, hierarchy);
         // Levels of a hierarchy and discounts are no objectives of one allocation.
         if outcome.is_ok() || !self.is_late() || hierarchy.is_some() || self.options.discounted {
             return outcome;
         }
-        self.best_found(master).map_or(outcome, Ok)
+        self.best_found(columns).map_or(outcome, Ok)
     }
 
     /// The best allocation found so far; none if constraints allow none that is known.
-    fn best_found(&mut self, master: &mut ProgramColumns<'_>) -> Option<Optimum> {
-        let bound = master.bound();
+    fn best_found(&mut self, columns: &mut ProgramColumns<'_>) -> Option<Optimum> {
+        let bound = columns.bound();
         let sense = bound.objective().sense();
         let found = &mut self.solver.found;
         let (mut last, mut proven) = (std::mem::take(&mut found.class_time), found.bound.take());
@@ -91,7 +91,7 @@ impl ProgramPolicy {
         let mut isolated = bound.isolated();
         isolated.resize(bound.columns().len(), 0.0);
         let nothing = vec![0.0; isolated.len()];
-        let equal_share = &master.reduced().equal_share;
+        let equal_share = &columns.reduced().equal_share;
         let better = |one: f64, other: f64| match sense {
             Sense::Maximize => one > other,
             Sense::Minimize => one < other,
@@ -116,7 +116,7 @@ impl ProgramPolicy {
         }
         let bound = proven.unwrap_or_else(|| bound.ideal());
         if let Some(missed) = missed {
-            master.drop_constraints(missed);
+            columns.drop_constraints(missed);
         }
         let report = self.solver.report();
         report.out_of_time = true;
@@ -237,15 +237,15 @@ mod tests {
         let objective = policy.options.objective.clone();
         let binding = policy.binding(&objective, &reduced).unwrap();
         let limits = crate::policy::program::program_columns::PricingLimits::NEVER;
-        let mut master = ProgramColumns::new(&objective, reduced, binding, None, limits);
+        let mut columns = ProgramColumns::new(&objective, reduced, binding, None, limits);
         let optimum = decision.objective.unwrap();
         policy.solver.found.keep(&solved.class_time);
         policy.solver.found.keep_bound(optimum.bound, Sense::Maximize);
-        let best = policy.best_found(&mut master).unwrap();
-        let value = master.bound().value(&master.bound().point(&best.class_time));
+        let best = policy.best_found(&mut columns).unwrap();
+        let value = columns.bound().value(&columns.bound().point(&best.class_time));
         assert!((value - optimum.value).abs() < 1e-6 && (best.bound - optimum.bound).abs() < 1e-9);
-        let isolated = policy.best_found(&mut master).unwrap();
-        let worse = master.bound().value(&master.bound().point(&isolated.class_time));
+        let isolated = policy.best_found(&mut columns).unwrap();
+        let worse = columns.bound().value(&columns.bound().point(&isolated.class_time));
         assert!(worse < value - 1e-3 && isolated.bound >= optimum.bound - 1e-9, "{worse} {value}");
     }
 }

@@ -24,7 +24,7 @@ pub(super) struct LevelOptimum {
 
 impl LevelOptimum {
     /// The level that the answer to a level program reaches.
-    pub(super) fn of(master: &ProgramColumns<'_>, formulation: &Formulation, answer: &Answer) -> Self {
+    pub(super) fn of(columns: &ProgramColumns<'_>, formulation: &Formulation, answer: &Answer) -> Self {
         let class_time = formulation.class_time(&answer.solution.columns).to_vec();
         let objective = formulation.program.objective(&answer.solution.columns);
         let price = |row: usize| {
@@ -32,7 +32,7 @@ impl LevelOptimum {
             -formulation.shadow_price(row, dual, objective)
         };
         Self {
-            throughputs: throughputs(&master.bound(), &class_time),
+            throughputs: throughputs(&columns.bound(), &class_time),
             class_time,
             level: formulation.value(objective),
             bound: formulation.value(answer.bound),
@@ -45,13 +45,13 @@ impl LevelOptimum {
 /// formulation over the same columns is used again.
 pub(super) fn raise(
     solver: &mut SolverContext,
-    master: &mut ProgramColumns<'_>,
+    columns: &mut ProgramColumns<'_>,
     demands: &[Demand],
     mut old: Option<Formulation>,
 ) -> Result<(LevelOptimum, Formulation, Answer), SolvingError> {
     let (formulation, answer) =
-        master.solve(solver, |bound| bound.with_demands_again(demands, old.take()))?;
-    Ok((LevelOptimum::of(master, &formulation, &answer), formulation, answer))
+        columns.solve(solver, |bound| bound.with_demands_again(demands, old.take()))?;
+    Ok((LevelOptimum::of(columns, &formulation, &answer), formulation, answer))
 }
 
 /// The throughputs of all members at class times, or the other quantities that the objective's levels ask for: [members].

@@ -62,7 +62,7 @@ fn instances() -> impl Strategy<Value = Instance> {
 /// The lexicographic optimum by its definition: after each level, one program a member to see whether it alone
 /// could be raised. Where raising one member costs another almost nothing (a price of 1e-4, say), what it sees
 /// depends on how exactly the others are held: it is good to five digits only.
-fn fill_by_definition(master: &mut ProgramColumns<'_>, slope: &[f64]) -> Vec<f64> {
+fn fill_by_definition(columns: &mut ProgramColumns<'_>, slope: &[f64]) -> Vec<f64> {
     let n = slope.len();
     let mut solver = solver();
     let mut frozen: Vec<Option<f64>> = vec![None; n];
@@ -72,7 +72,7 @@ fn fill_by_definition(master: &mut ProgramColumns<'_>, slope: &[f64]) -> Vec<f64
             None => Demand { slope, base: 0.0 },
         };
         let demands: Vec<Demand> = (0..n).map(|member| demand(member, slope[member])).collect();
-        let level = raise(&mut solver, master, &demands, None).unwrap().0.level;
+        let level = raise(&mut solver, columns, &demands, None).unwrap().0.level;
         let mut found = Vec::new();
         for member in (0..n).filter(|member| frozen[*member].is_none()) {
             let alone: Vec<Demand> = (0..n)
@@ -82,7 +82,7 @@ fn fill_by_definition(master: &mut ProgramColumns<'_>, slope: &[f64]) -> Vec<f64
                     (false, Some(floor)) => Demand::floor(floor * (1.0 - 1e-12)),
                 })
                 .collect();
-            let gain = raise(&mut solver, master, &alone, None).unwrap().0.level - level;
+            let gain = raise(&mut solver, columns, &alone, None).unwrap().0.level - level;
             if gain <= 1e-6 * level.max(1e-9) {
                 found.push(member);
             }
@@ -106,12 +106,12 @@ proptest! {
     #[test]
     fn filling_agrees_with_its_definition(instance in instances(), weights in prop::collection::vec(0.3_f64..3.0, 7)) {
         let objective = objective(Sense::Maximize, "lexicographic_min_over_jobs(throughput)");
-        let mut master = ProgramColumns::of_instance(&objective, instance.clone());
+        let mut columns = ProgramColumns::of_instance(&objective, instance.clone());
         let slope: Vec<f64> = weights[..instance.n_members()].to_vec();
         let rates = |_: &[bool]| slope.clone();
-        let (filled, ..) = fill_written(&mut solver(), &mut master, &rates, &vec![0.0; slope.len()]).unwrap();
-        let found = throughputs(&master.bound(), &filled.class_time);
-        for (member, expected) in fill_by_definition(&mut master, &slope).iter().enumerate() {
+        let (filled, ..) = fill_written(&mut solver(), &mut columns, &rates, &vec![0.0; slope.len()]).unwrap();
+        let found = throughputs(&columns.bound(), &filled.class_time);
+        for (member, expected) in fill_by_definition(&mut columns, &slope).iter().enumerate() {
             let found = found[member];
             prop_assert!((found - expected).abs() <= 2e-5 * expected.max(1e-6), "{member}: {found} {expected}");
         }
@@ -126,7 +126,7 @@ proptest! {
     ) {
         instance.pairs.clear();
         let objective = objective(Sense::Maximize, "lexicographic_min_over_jobs(throughput)");
-        let mut master = ProgramColumns::of_instance(&objective, instance.clone());
+        let mut columns = ProgramColumns::of_instance(&objective, instance.clone());
         let n = instance.n_members();
         let slopes = |frozen: &[bool]| -> Vec<f64> {
             // A member that waits may be known sooner in the one than in the other to have nothing to wait for.
@@ -136,9 +136,9 @@ proptest! {
             let slope = |member| if goes(&member) { weights[member] * (1.0 + done as f64) } else { 0.0 };
             (0..n).map(slope).collect()
         };
-        let written = fill_written(&mut solver(), &mut master, &slopes, &vec![0.0; n]);
+        let written = fill_written(&mut solver(), &mut columns, &slopes, &vec![0.0; n]);
         let mut by_prices = solver().with_interior_point(registry::backend("clarabel").ok());
-        if let (Ok((written, ..)), Ok(singles)) = (written, fill_singles(&mut by_prices, &master, &slopes)) {
+        if let (Ok((written, ..)), Ok(singles)) = (written, fill_singles(&mut by_prices, &columns, &slopes)) {
             prop_assert!((singles.first.bound - written.first.bound).abs() <= 1e-8 * singles.first.bound);
             for (one, other) in singles.throughputs.iter().zip(&written.throughputs) {
                 prop_assert!((one - other).abs() <= 1e-6 * other.max(1e-2), "{:?} {:?}", singles.throughputs, written.throughputs);
@@ -157,16 +157,16 @@ proptest! {
         instance.data.insert("steps_remaining".into(), column(|s| s.1));
         instance.data.insert("isolated_elapsed".into(), column(|s| s.2));
         let objective = objective(Sense::Minimize, "max_over_jobs((elapsed + steps_remaining / throughput) / (isolated_elapsed + 1[s]))");
-        let mut master = ProgramColumns::of_instance(&objective, instance.clone());
-        let found = best_worst(&mut solver(), &mut master, None).unwrap();
+        let mut columns = ProgramColumns::of_instance(&objective, instance.clone());
+        let found = best_worst(&mut solver(), &mut columns, None).unwrap();
         prop_assert!(found.bound <= found.value);
         prop_assert!((found.value - found.bound) / found.value <= 1e-8, "{found:?}");
         // A level a little below the bound asks for more than any allocation gives.
         let below = found.bound * (1.0 - 1e-6);
-        let required = |member| master.bound().required(member, below).unwrap().value;
+        let required = |member| columns.bound().required(member, below).unwrap().value;
         let demands: Vec<Demand> = (0..n).map(|member| Demand { slope: required(member), base: 0.0 }).collect();
         if demands.iter().all(|demand| demand.slope.is_finite()) {
-            let raised = raise(&mut solver(), &mut master, &demands, None).unwrap().0;
+            let raised = raise(&mut solver(), &mut columns, &demands, None).unwrap().0;
             prop_assert!(raised.bound < 1.0);
         }
     }
@@ -196,7 +196,7 @@ fn plenty(n: usize) -> (Instance, Vec<f64>) {
 fn levels_that_are_skipped_are_those_that_programs_go_through() {
     let (instance, slope) = plenty(140);
     let objective = objective(Sense::Maximize, "lexicographic_min_over_jobs(throughput)");
-    let mut master = ProgramColumns::of_instance(&objective, instance);
+    let mut columns = ProgramColumns::of_instance(&objective, instance);
     let n = slope.len();
     // of two owners each has as much as the other, which falls to its jobs that still rise
     let mut owned = ProblemBuilder::new(Arc::new("v=4".parse().unwrap()));
@@ -212,9 +212,9 @@ fn levels_that_are_skipped_are_those_that_programs_go_through() {
     let falling = Rates { slope: vec![1.0; n], hierarchy: Some(&hierarchy) };
     for (name, rates) in [("apart", apart), ("falling", falling)] {
         let mut written = solver();
-        let (filled, ..) = fill_written(&mut written, &mut master, &rates, &vec![0.0; n]).unwrap();
+        let (filled, ..) = fill_written(&mut written, &mut columns, &rates, &vec![0.0; n]).unwrap();
         let mut by_prices = solver().with_interior_point(registry::backend("clarabel").ok());
-        let singles = fill_singles(&mut by_prices, &master, &rates).unwrap();
+        let singles = fill_singles(&mut by_prices, &columns, &rates).unwrap();
         let solves = [by_prices.report().searches, written.report().solves];
         assert!(3 * solves[0] < solves[1], "{name}: {solves:?}");
         for (member, (one, other)) in singles.throughputs.iter().zip(&filled.throughputs).enumerate() {
@@ -253,12 +253,12 @@ fn levels_of_residual_problems_are_those_of_programs() {
     for seed in 0..12 {
         let decades = [Some(3.0), None, Some(1.0)][seed % 3];
         let (instance, slope) = scattered(seed, 60, 3 + seed % 5, decades);
-        let mut master = ProgramColumns::of_instance(&objective, instance);
+        let mut columns = ProgramColumns::of_instance(&objective, instance);
         let n = slope.len();
         let rates = Rates { slope, hierarchy: None };
-        let (filled, ..) = fill_written(&mut solver(), &mut master, &rates, &vec![0.0; n]).unwrap();
+        let (filled, ..) = fill_written(&mut solver(), &mut columns, &rates, &vec![0.0; n]).unwrap();
         let mut by_prices = solver().with_interior_point(registry::backend("clarabel").ok());
-        let singles = fill_singles(&mut by_prices, &master, &rates).unwrap();
+        let singles = fill_singles(&mut by_prices, &columns, &rates).unwrap();
         for (member, (one, other)) in singles.throughputs.iter().zip(&filled.throughputs).enumerate() {
             assert!((one - other).abs() <= 1e-6 * other, "{seed}, {member}: {one} {other}");
         }
@@ -274,12 +274,12 @@ fn levels_on_many_types_are_found_without_programs() {
         let (instance, slope) = scattered(seed, 120, 13 + seed % 11, decades);
         let capacity = instance.capacity.clone();
         let size = instance.scale_factor.clone();
-        let master = ProgramColumns::of_instance(&objective, instance);
+        let columns = ProgramColumns::of_instance(&objective, instance);
         let mut by_prices = solver().with_interior_point(registry::backend("clarabel").ok());
         let singles =
-            fill_singles(&mut by_prices, &master, &Rates { slope, hierarchy: None }).expect("no program");
+            fill_singles(&mut by_prices, &columns, &Rates { slope, hierarchy: None }).expect("no program");
         let mut used = vec![0.0; capacity.len()];
-        for (column, time) in master.bound().columns().iter().zip(&singles.class_time) {
+        for (column, time) in columns.bound().columns().iter().zip(&singles.class_time) {
             used[column.worker_type] += size[column.combination] * time;
         }
         assert!(used.iter().zip(&capacity).all(|(used, workers)| used - workers <= 1e-9 * workers), "{seed}");

@@ -55,7 +55,7 @@ impl ProgramPolicy {
     /// solvers may miss within their tolerances.
     pub(super) fn own_violation(
         &self,
-        master: &ProgramColumns<'_>,
+        columns: &ProgramColumns<'_>,
         bound: &BoundObjective<'_>,
         point: &Point,
     ) -> Result<f64, PolicyError> {
@@ -64,7 +64,7 @@ impl ProgramPolicy {
         if violation <= ROUNDED_MAX[usize::from(has_cones)] {
             return Ok(violation);
         }
-        let conflicts = conflicts(master.reduced(), bound, Stage::Dropped, &self.solver.limits());
+        let conflicts = conflicts(columns.reduced(), bound, Stage::Dropped, &self.solver.limits());
         conflicts.error_of(&self.options.name).map_or(Ok(violation), Err)
     }
 }
@@ -123,11 +123,11 @@ mod tests {
         let (reduced, mut solved, _) = policy.solve(&problem).unwrap();
         let objective = policy.options.objective.clone();
         let binding = policy.binding(&objective, &reduced).unwrap();
-        let master = ProgramColumns::new(&objective, reduced, binding, None, PricingLimits::NEVER);
+        let columns = ProgramColumns::new(&objective, reduced, binding, None, PricingLimits::NEVER);
         for part in [1.0, 0.75, 0.25] {
             let class_time: Vec<f64> = solved.class_time.iter().map(|time| part * time).collect();
             let whole = std::mem::replace(&mut solved.class_time, class_time);
-            let report = policy.decide(&problem, &master, &solved).unwrap().objective.unwrap();
+            let report = policy.decide(&problem, &columns, &solved).unwrap().objective.unwrap();
             solved.class_time = whole;
             // Of the second entity's job, which sets the level, and of all others.
             assert_eq!(report.optimal, part > 0.99, "{report:?}");

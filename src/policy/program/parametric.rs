@@ -53,14 +53,15 @@ impl Parametric {
     pub(super) fn price_at_optimum(
         &mut self,
         solver: &mut SolverContext,
-        master: &mut ProgramColumns<'_>,
+        columns: &mut ProgramColumns<'_>,
         levels: &Levels,
     ) -> Result<(), SolvingError> {
-        let n = master.reduced().instance.n_members();
+        let n = columns.reduced().instance.n_members();
         let required = (0..n).map(|member| levels.required(member, self.value).value);
         let demands: Vec<Demand> = required.map(|slope| Demand { slope, base: 0.0 }).collect();
         solver.purpose(Purpose::Tried { level: self.value });
-        let (raised, formulation, answer) = levels::raise(solver, master, &demands, self.formulation.take())?;
+        let (raised, formulation, answer) =
+            levels::raise(solver, columns, &demands, self.formulation.take())?;
         self.raised.demand_price = raised.demand_price;
         self.formulation = Some(formulation);
         (self.tried, self.demands) = (self.value, demands);
@@ -82,15 +83,15 @@ pub(super) struct Proof {
 /// alone, and the search fails where that fails.
 pub(super) fn best_worst(
     solver: &mut SolverContext,
-    master: &mut ProgramColumns<'_>,
+    columns: &mut ProgramColumns<'_>,
     mut kinds: Option<&mut KindProgram>,
 ) -> Result<Parametric, SolvingError> {
     let (levels, mut ideal) = {
-        let bound = master.bound();
+        let bound = columns.bound();
         (bound.levels_kept().ok_or(SolvingError::Empty)?, bound.ideal())
     };
-    let sense = master.objective().sense();
-    let members = 0..master.reduced().instance.n_members();
+    let sense = columns.objective().sense();
+    let members = 0..columns.reduced().instance.n_members();
     let better = |a: f64, b: f64| if sense == Sense::Minimize { a < b } else { a > b };
     let worst = |a: f64, b: f64| if sense == Sense::Minimize { a.max(b) } else { a.min(b) };
     let (mut tried, mut off) = (ideal, GAP_MAX / 16.0);
@@ -100,7 +101,7 @@ pub(super) fn best_worst(
         let required = members.clone().map(|member| levels.required(member, tried).value);
         let demands: Vec<Demand> = required.map(|slope| Demand { slope, base: 0.0 }).collect();
         solver.purpose(Purpose::Tried { level: tried });
-        let (raised, proof) = tried_at(solver, master, kinds.as_deref_mut(), &demands, &mut old)?;
+        let (raised, proof) = tried_at(solver, columns, kinds.as_deref_mut(), &demands, &mut old)?;
         let value = members
             .clone()
             .map(|member| levels.level(member, raised.throughputs[member]))
@@ -137,14 +138,14 @@ pub(super) fn best_worst(
 /// of `old`, the last program, is used again.
 fn tried_at(
     solver: &mut SolverContext,
-    master: &mut ProgramColumns<'_>,
+    columns: &mut ProgramColumns<'_>,
     kinds: Option<&mut KindProgram>,
     demands: &[Demand],
     old: &mut Option<Formulation>,
 ) -> Result<(LevelOptimum, Proof), SolvingError> {
     if let Some(kinds) = kinds {
         let why = |why| SolvingError::Strategy { strategy: Strategy::Kinds, why };
-        let raised = kinds.raise(solver, master, demands).map_err(why)?;
+        let raised = kinds.raise(solver, columns, demands).map_err(why)?;
         let (level, bound, demand_price) = (raised.level, raised.bound, raised.demand_price);
         let throughputs = demands.iter().map(|demand| demand.slope * level).collect();
         return Ok((
@@ -153,13 +154,13 @@ fn tried_at(
         ));
     }
     // If prices do not converge at this level, they may at the next.
-    if let Some((raised, prices)) = singles::raise(solver, master, demands) {
+    if let Some((raised, prices)) = singles::raise(solver, columns, demands) {
         return Ok((raised, Proof { answer: None, prices: Some(prices) }));
     }
     if solver.strategy() == Strategy::Singles {
         solver.give_up(GaveUp::Unproven, Strategy::Written)?;
     }
-    let (raised, formulation, answer) = levels::raise(solver, master, demands, old.take())?;
+    let (raised, formulation, answer) = levels::raise(solver, columns, demands, old.take())?;
     *old = Some(formulation);
     Ok((raised, Proof { answer: Some(answer), prices: None }))
 }

@@ -169,18 +169,19 @@ impl ProgramPolicy {
         // A named backend ends near the centre of its program, so that program is over jobs.
         let classes = self.options.refine != Refine::Interior || self.options.backend.is_none();
         let objective = self.options.objective.clone();
-        let mut master =
+        let mut columns =
             self.program_columns(problem, &objective, &self.selection(isolated_elapsed, &[], classes))?;
-        self.solver.group(&master.reduced().classes);
+        self.solver.group(&columns.reduced().classes);
         let published = self.options.fidelity == Fidelity::Published;
         // If the time is over, the search for the optimum is, too.
-        let settled = |policy: &mut Self, master: &mut ProgramColumns<'_>| match policy.drop_fewest(master) {
+        let settled = |policy: &mut Self, columns: &mut ProgramColumns<'_>| match policy.drop_fewest(columns)
+        {
             Err(_) if policy.is_late() => Ok(true),
             settled => settled,
         };
-        let is_settled = !self.droppable || settled(self, &mut master)?;
-        if published && (!is_settled || master.reduced().instance.dropped.contains(&true)) {
-            master.drop_constraints(vec![true; master.reduced().instance.n_members()]);
+        let is_settled = !self.droppable || settled(self, &mut columns)?;
+        if published && (!is_settled || columns.reduced().instance.dropped.contains(&true)) {
+            columns.drop_constraints(vec![true; columns.reduced().instance.n_members()]);
         } else if !is_settled {
             // Only some jobs of a class lose their constraint: find which by a program over jobs, and group the jobs anew.
             let mut apart =
@@ -188,27 +189,27 @@ impl ProgramPolicy {
             self.solver.group(&apart.reduced().classes);
             self.drop_fewest(&mut apart)?;
             let dropped = &apart.reduced().instance.dropped;
-            master = self.program_columns(
+            columns = self.program_columns(
                 problem,
                 &objective,
                 &self.selection(isolated_elapsed, dropped, classes),
             )?;
-            self.solver.group(&master.reduced().classes);
-            self.drop_fewest(&mut master)?;
+            self.solver.group(&columns.reduced().classes);
+            self.drop_fewest(&mut columns)?;
         }
         let hierarchy = |classes| Hierarchy::new(problem, classes, published);
-        let hierarchy = self.options.hierarchical.then(|| hierarchy(&master.reduced().classes));
-        let solved = self.optimum_in_time(&mut master, hierarchy.as_ref())?;
+        let hierarchy = self.options.hierarchical.then(|| hierarchy(&columns.reduced().classes));
+        let solved = self.optimum_in_time(&mut columns, hierarchy.as_ref())?;
         let elapsed = clock.elapsed().as_secs_f64();
-        let mut decision = self.decide(problem, &master, &solved)?;
+        let mut decision = self.decide(problem, &columns, &solved)?;
         // Jobs whose constraint was to be kept and is not: the solver was inaccurate.
         let missed = std::mem::take(&mut decision.dropped);
         let constraints = objective.constraints();
         let of_deadlines = constraints.iter().any(|one| one.droppable && one.reads_deadline());
         let past = |job: &ActiveJob| of_deadlines && job.slo_remaining.is_some_and(|left| left.get() <= 0.0);
         let dropped = |(index, job): (JobIndex, &ActiveJob)| {
-            let class = master.reduced().classes.class_of(index.index());
-            let dropped = master.reduced().instance.dropped.get(class) == Some(&true);
+            let class = columns.reduced().classes.class_of(index.index());
+            let dropped = columns.reduced().instance.dropped.get(class) == Some(&true);
             let dropped = dropped && (!published || job.slo_remaining.is_some());
             let missed = !published && missed.binary_search(&index).is_ok();
             (dropped || missed || past(job)).then_some(index)
@@ -220,8 +221,8 @@ impl ProgramPolicy {
         let by_solvers = (seconds.solve - before.solve) + (seconds.certify - before.certify);
         seconds.build += elapsed - by_solvers;
         seconds.expand += clock.elapsed().as_secs_f64() - elapsed;
-        self.solver.report().size.classes = master.reduced().classes.len();
-        Ok((master.into_reduced(), solved, decision))
+        self.solver.report().size.classes = columns.reduced().classes.len();
+        Ok((columns.into_reduced(), solved, decision))
     }
 
     /// The programs' columns: every job or class of jobs alone, and pairs where the policy has them.
@@ -271,24 +272,24 @@ impl ProgramPolicy {
 
     /// Drops droppable constraints of as few members as possible; false where only some jobs of a class would lose
     /// theirs: then each job must first be a member of its own.
-    fn drop_fewest(&mut self, master: &mut ProgramColumns<'_>) -> Result<bool, PolicyError> {
-        let done = self.solver.doing(Purpose::Droppable, |solver| droppable::drop_fewest(solver, master));
-        done.map_err(|error| self.contradicted(error, master, Stage::Undropped))
+    fn drop_fewest(&mut self, columns: &mut ProgramColumns<'_>) -> Result<bool, PolicyError> {
+        let done = self.solver.doing(Purpose::Droppable, |solver| droppable::drop_fewest(solver, columns));
+        done.map_err(|error| self.contradicted(error, columns, Stage::Undropped))
     }
 
     /// The error of a program or, where constraints that contradict one another are its cause, these constraints.
-    fn contradicted(&self, error: SolvingError, master: &ProgramColumns<'_>, stage: Stage) -> PolicyError {
+    fn contradicted(&self, error: SolvingError, columns: &ProgramColumns<'_>, stage: Stage) -> PolicyError {
         let constrained = error.may_be_infeasible() && !self.options.objective.constraints().is_empty();
         let limits = self.solver.limits();
-        let found = constrained.then(|| conflicts(master.reduced(), &master.bound(), stage, &limits));
+        let found = constrained.then(|| conflicts(columns.reduced(), &columns.bound(), stage, &limits));
         match found.and_then(|conflicts| conflicts.error_of(&self.options.name)) {
             Some(conflicts) => conflicts,
             // The search for a conflict may have run out of time.
             None if constrained => match self.solver.check_time() {
                 Err(late) => self.error(late),
-                Ok(()) => self.error_of(error, master),
+                Ok(()) => self.error_of(error, columns),
             },
-            None => self.error_of(error, master),
+            None => self.error_of(error, columns),
         }
     }
 
@@ -315,9 +316,9 @@ impl ProgramPolicy {
                 None => 1.0,
                 Some(others) => {
                     let binding = self.binding(&objective, &others)?;
-                    let mut master =
+                    let mut columns =
                         ProgramColumns::new(&objective, others.clone(), binding, None, PricingLimits::NEVER);
-                    let without = self.optimum(&mut master, None)?;
+                    let without = self.optimum(&mut columns, None)?;
                     let without =
                         throughput(&others, &without).map_err(|error| self.bind_error(&error, &others))?;
                     discount::discount(reduced, member, &with, &without)
@@ -334,23 +335,23 @@ impl ProgramPolicy {
         Ok(Decision { allocation, ..decision })
     }
 
-    /// The optimum of the programs of `master`.
+    /// The optimum of the programs over `columns`.
     pub(super) fn optimum(
         &mut self,
-        master: &mut ProgramColumns<'_>,
+        columns: &mut ProgramColumns<'_>,
         hierarchy: Option<&Hierarchy>,
     ) -> Result<Optimum, PolicyError> {
-        let mut task = Task { master, refine: self.options.refine, centred: self.centred, hierarchy };
-        task.solve(&mut self.solver).map_err(|error| self.contradicted(error, master, Stage::Dropped))
+        let mut task = Task { columns, refine: self.options.refine, centred: self.centred, hierarchy };
+        task.solve(&mut self.solver).map_err(|error| self.contradicted(error, columns, Stage::Dropped))
     }
 
     pub(super) fn decide(
         &mut self,
         problem: &Problem,
-        master: &ProgramColumns<'_>,
+        columns: &ProgramColumns<'_>,
         solved: &Optimum,
     ) -> Result<Decision, PolicyError> {
-        let (reduced, bound) = (master.reduced(), master.bound());
+        let (reduced, bound) = (columns.reduced(), columns.bound());
         let interior = self.options.refine == Refine::Interior;
         let (class_time, rounding) = if interior {
             (solved.class_time.iter().map(|time| time.max(0.0)).collect(), None)
@@ -361,11 +362,11 @@ impl ProgramPolicy {
             within(class_time, |class_time| expand(problem, reduced, bound.columns(), class_time, rounding))
                 .map_err(|source| PolicyError::Allocation { policy: self.options.name.clone(), source })?;
         let point = bound.point(&class_time);
-        let violation_max = allocation.violation_max().max(self.own_violation(master, &bound, &point)?);
+        let violation_max = allocation.violation_max().max(self.own_violation(columns, &bound, &point)?);
         let value = solved.value(&bound, &point);
         let objective = self.objective_report((value, solved.bound), violation_max, || bound.largest());
         if !objective.optimal && !self.options.objective.constraints().is_empty() {
-            let conflicts = conflicts(master.reduced(), &bound, Stage::Dropped, &self.solver.limits());
+            let conflicts = conflicts(columns.reduced(), &bound, Stage::Dropped, &self.solver.limits());
             if let Some(error) = conflicts.error_of(&self.options.name) {
                 return Err(error);
             }

@@ -1,5 +1,5 @@
-//! Column generation: the members of a decision's programs, and the pairs of members that are columns so far. Variables
-//! that hold these are called `master`, after the restricted master program of column generation.
+//! Column generation: the members of a decision's programs, and the pairs of members that are columns so far. The
+//! program over the columns so far is the restricted master.
 
 use crate::policy::program::crash::crash_basis;
 use crate::policy::program::pair_pricing::Pricing;
@@ -75,17 +75,17 @@ impl<'a> ProgramColumns<'a> {
         limits: PricingLimits,
     ) -> Self {
         let pricing = pairing.map(Pricing::new);
-        let mut master = Self { objective, reduced, binding, pricing, limits, idle: Vec::new() };
-        if let Some(pricing) = &mut master.pricing {
+        let mut columns = Self { objective, reduced, binding, pricing, limits, idle: Vec::new() };
+        if let Some(pricing) = &mut columns.pricing {
             if pricing.pairing().all().nth(limits.from).is_some() {
-                pricing.unfix_all(&master.reduced.instance);
-                let needed = pricing.faster_together(&master.reduced.instance);
-                master.admit(needed);
+                pricing.unfix_all(&columns.reduced.instance);
+                let needed = pricing.faster_together(&columns.reduced.instance);
+                columns.admit(needed);
             } else {
-                master.admit_all();
+                columns.admit_all();
             }
         }
-        master
+        columns
     }
 
     /// A column for every combination of an instance.

@@ -40,7 +40,7 @@ impl TightRows {
     /// Adds the rows that an optimum's duals prove tight, and fixes at 0 the columns that they prove unused.
     pub(super) fn note(
         &mut self,
-        master: &mut ProgramColumns<'_>,
+        columns: &mut ProgramColumns<'_>,
         formulation: &Formulation,
         answer: &Answer,
     ) {
@@ -55,7 +55,7 @@ impl TightRows {
         if least.is_nan() || least <= 0.0 {
             return;
         }
-        master.fix_unused(formulation, answer, least);
+        columns.fix_unused(formulation, answer, least);
         for ((role, dual), range) in formulation.rows.iter().zip(duals).zip(&program.rows) {
             let shared = matches!(role, RowRole::Time { .. } | RowRole::Capacity { .. });
             if shared && dual * range.upper > least {

@@ -277,20 +277,20 @@ impl Session {
         let selection = policy.selection(&[], &[], true);
         let reduced = Keys::of(problem, &selection).gather(groups.classes(), |class| groups.key(class));
         let binding = policy.binding(objective, &reduced)?;
-        let mut master = ProgramColumns::new(objective, reduced, binding, None, PricingLimits::NEVER);
+        let mut columns = ProgramColumns::new(objective, reduced, binding, None, PricingLimits::NEVER);
         let as_listed = policy.options.fidelity == Fidelity::Published;
         let hierarchy = policy
             .options
             .hierarchical
-            .then(|| Hierarchy::new(problem, &master.reduced().classes, as_listed));
-        let solved = policy.optimum(&mut master, hierarchy.as_ref())?;
+            .then(|| Hierarchy::new(problem, &columns.reduced().classes, as_listed));
+        let solved = policy.optimum(&mut columns, hierarchy.as_ref())?;
         let elapsed = clock.elapsed().as_secs_f64();
-        let (bound, reduced) = (master.bound(), master.reduced());
+        let (bound, reduced) = (columns.bound(), columns.reduced());
         let shares = shares(&bound, reduced, &solved);
         let violation_max = check(reduced, &shares)
             .map_err(|source| PolicyError::Allocation { policy: policy.options.name.clone(), source })?;
         let point = bound.point(&solved.class_time);
-        let violation_max = violation_max.max(policy.own_violation(&master, &bound, &point)?);
+        let violation_max = violation_max.max(policy.own_violation(&columns, &bound, &point)?);
         let value = solved.value(&bound, &point);
         let report = policy.objective_report((value, solved.bound), violation_max, || bound.largest());
         let levels = bound.throughputs(&point).zip(bound.levels()).map(|(throughputs, levels)| {

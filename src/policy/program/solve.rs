@@ -134,7 +134,7 @@ impl Explaining {
 /// An objective to be optimized, with the refinement of the optimum.
 #[derive(Debug)]
 pub(super) struct Task<'a, 'o> {
-    pub(super) master: &'a mut ProgramColumns<'o>,
+    pub(super) columns: &'a mut ProgramColumns<'o>,
     pub(super) refine: Refine,
     /// Whether the answer is the analytic centre over jobs, found by a program over their classes.
     pub(super) centred: bool,
@@ -148,10 +148,10 @@ impl Task<'_, '_> {
         let mut outcome = self.by_route(solver);
         for eased in EASING_FROM_TOLERANCE {
             let unsolved = outcome.as_ref().is_err_and(SolvingError::is_unsolved);
-            if !unsolved || !self.master.bound().has_droppable() {
+            if !unsolved || !self.columns.bound().has_droppable() {
                 break;
             }
-            self.master.ease(*eased);
+            self.columns.ease(*eased);
             outcome = self.by_route(solver);
         }
         outcome
@@ -159,29 +159,29 @@ impl Task<'_, '_> {
 
     /// Whether the lexicographic optimum is asked for, of a level that has one.
     pub(super) fn is_lexicographic(&self) -> bool {
-        let objective = self.master.objective();
+        let objective = self.columns.objective();
         let levelled = objective.inversion().is_some_and(|inversion| inversion.form() != LevelForm::General);
         levelled && (objective.is_lexicographic() || self.refine == Refine::WaterFilling)
     }
 
     /// The strategy that takes over where `singles` or `kinds` gives up.
     pub(super) fn next_strategy(&self) -> Strategy {
-        if self.master.is_priced() { Strategy::Pairs } else { Strategy::Written }
+        if self.columns.is_priced() { Strategy::Pairs } else { Strategy::Written }
     }
 
     fn by_route(&mut self, solver: &mut SolverContext) -> Result<Optimum, SolvingError> {
         let (strategy, reason) = strategy(self, solver)?;
         solver.decide_by(strategy, reason);
-        let mut solved = match self.master.objective().route() {
+        let mut solved = match self.columns.objective().route() {
             _ if self.is_lexicographic() => self.fill(solver),
             Route::Parametric => self.parametric(solver),
             Route::Linear | Route::Conic => self.direct(solver),
         }?;
         // Columns that were priced in later have no time.
-        let bound = self.master.bound();
+        let bound = self.columns.bound();
         solved.class_time.resize(bound.columns().len(), 0.0);
         if self.refine == Refine::Utilization {
-            let filled = use_idle(&bound, &self.master.reduced().equal_share, &solved.class_time);
+            let filled = use_idle(&bound, &self.columns.reduced().equal_share, &solved.class_time);
             solved.class_time = filled.unwrap_or(solved.class_time);
         }
         Ok(solved)
@@ -189,8 +189,8 @@ impl Task<'_, '_> {
 
     /// The lexicographic optimum, with weights that fall through entities if there are any.
     fn fill(&mut self, solver: &mut SolverContext) -> Result<Optimum, SolvingError> {
-        let levels = self.master.bound().levels_kept().ok_or(SolvingError::Empty)?;
-        let instance = &self.master.reduced().instance;
+        let levels = self.columns.bound().levels_kept().ok_or(SolvingError::Empty)?;
+        let instance = &self.columns.reduced().instance;
         let n = instance.n_members();
         let coefficients: Vec<(f64, f64)> =
             (0..n).map(|member| levels.coefficients(member).unwrap_or((0.0, 0.0))).collect();
@@ -200,7 +200,7 @@ impl Task<'_, '_> {
         // A level that no throughput changes, as a factor of it is 0, bounds the first level.
         let fixed = (0..n).filter(|member| levels.coefficients(*member).is_none());
         let fixed: Vec<f64> = fixed.map(|member| levels.level(member, 0.0)).collect();
-        let sense = self.master.objective().sense();
+        let sense = self.columns.objective().sense();
         let of_first = |first: FirstLevel| ReachedLevel {
             first,
             base: base.clone(),
@@ -214,8 +214,8 @@ impl Task<'_, '_> {
             Strategy::Singles | Strategy::Kinds if !from_nothing => {
                 Some(Err(GaveUp::Unfit(Unfit::Objective)))
             }
-            Strategy::Singles => Some(water_filling::fill_singles(solver, self.master, &rates)),
-            Strategy::Kinds => Some(water_filling::fill_kinds(solver, self.master, &rates)),
+            Strategy::Singles => Some(water_filling::fill_singles(solver, self.columns, &rates)),
+            Strategy::Kinds => Some(water_filling::fill_kinds(solver, self.columns, &rates)),
             Strategy::Pairs | Strategy::Written => None,
         };
         match filled {
@@ -229,7 +229,7 @@ impl Task<'_, '_> {
             }
         }
         let (mut filled, (formulation, answer), fixing) =
-            water_filling::fill_written(solver, self.master, &rates, &base)?;
+            water_filling::fill_written(solver, self.columns, &rates, &base)?;
         if self.centred {
             // Every allocation with the final throughputs is an optimum: take their centre.
             filled.class_time = self.centre_at(solver, &filled.throughputs)?;
@@ -251,7 +251,7 @@ impl Task<'_, '_> {
     /// The rise of throughputs per unit of the level or, in a hierarchy, per unit of the level times weight: [members].
     fn rates(&self, coefficients: &[(f64, f64)]) -> Vec<f64> {
         let slopes = coefficients.iter().map(|(_, slope)| *slope);
-        match (self.hierarchy, self.master.reduced().instance.data.get("weight")) {
+        match (self.hierarchy, self.columns.reduced().instance.data.get("weight")) {
             // The slope is proportional to the weight: divide the job's own out, for the hierarchy sets another.
             (Some(_), Some(weights)) => slopes.zip(weights).map(|(slope, weight)| slope / weight).collect(),
             _ => slopes.collect(),
@@ -264,12 +264,12 @@ impl Task<'_, '_> {
             Some(Err(why)) => solver.give_up(why, self.next_strategy())?,
             None => {}
         }
-        let mut found = best_worst(solver, self.master, None)?;
-        let levels = self.master.bound().levels_kept().ok_or(SolvingError::Empty)?;
+        let mut found = best_worst(solver, self.columns, None)?;
+        let levels = self.columns.bound().levels_kept().ok_or(SolvingError::Empty)?;
         if solver.is_explaining() && is_elsewhere(found.tried, found.value) {
-            found.price_at_optimum(solver, self.master, &levels)?;
+            found.price_at_optimum(solver, self.columns, &levels)?;
         }
-        let n = self.master.reduced().instance.n_members();
+        let n = self.columns.reduced().instance.n_members();
         let required = |member, level| levels.required(member, level).value;
         let class_time = match self.refine {
             Refine::None => found.raised.class_time.clone(),
@@ -279,20 +279,20 @@ impl Task<'_, '_> {
             }
             Refine::Interior => {
                 // With every demand a floor, the program has no objective: an interior-point method ends well inside.
-                let is_minimized = self.master.objective().sense() == Sense::Minimize;
+                let is_minimized = self.columns.objective().sense() == Sense::Minimize;
                 let eased = if is_minimized { INTERIOR_EASING } else { -INTERIOR_EASING };
                 let level = found.value + eased * found.value.abs();
                 let floors: Vec<Demand> =
                     (0..n).map(|member| Demand::floor(required(member, level))).collect();
                 let inside = |solver: &mut SolverContext| {
-                    self.master.solve(solver, |bound| bound.with_demands(&floors))
+                    self.columns.solve(solver, |bound| bound.with_demands(&floors))
                 };
                 let (formulation, answer) = solver.doing(Purpose::Choice, inside)?;
                 formulation.class_time(&answer.solution.columns).to_vec()
             }
             Refine::Utilization | Refine::WaterFilling => {
                 // At most the throughputs found are held: rounding may put what the level asks for out of reach.
-                let found_throughputs = levels::throughputs(&self.master.bound(), &found.raised.class_time);
+                let found_throughputs = levels::throughputs(&self.columns.bound(), &found.raised.class_time);
                 let least =
                     |member: usize| required(member, found.value).min(found_throughputs[member]).max(0.0);
                 let demands: Vec<Demand> =
@@ -304,7 +304,7 @@ impl Task<'_, '_> {
                 solver.among_optima(|solver| {
                     let refined = singles::refine(
                         solver,
-                        self.master,
+                        self.columns,
                         asked,
                         &found.raised.class_time,
                         found.proof.prices.as_ref(),
@@ -329,16 +329,16 @@ impl Task<'_, '_> {
 
     /// The parametric optimum by programs over kinds of jobs.
     fn parametric_of(&mut self, solver: &mut SolverContext) -> Result<Optimum, GaveUp> {
-        let mut kinds = KindProgram::of(self.master, solver, BoundUse::Inequality).map_err(GaveUp::Unfit)?;
-        let found = best_worst(solver, self.master, Some(&mut kinds));
+        let mut kinds = KindProgram::of(self.columns, solver, BoundUse::Inequality).map_err(GaveUp::Unfit)?;
+        let found = best_worst(solver, self.columns, Some(&mut kinds));
         let found = found.map_err(|_| GaveUp::Unproven)?;
-        let levels = self.master.bound().levels_kept().ok_or(GaveUp::Unfit(Unfit::Objective))?;
+        let levels = self.columns.bound().levels_kept().ok_or(GaveUp::Unfit(Unfit::Objective))?;
         let least = |(member, throughput): (usize, &f64)| {
             let slope = levels.required(member, found.value).value.min(*throughput).max(0.0);
             Demand { slope, base: 0.0 }
         };
         let demands: Vec<Demand> = found.raised.throughputs.iter().enumerate().map(least).collect();
-        let class_time = solver.among_optima(|solver| kinds.hold(solver, self.master, &demands));
+        let class_time = solver.among_optima(|solver| kinds.hold(solver, self.columns, &demands));
         Ok(singles::without_program(class_time?, found.bound))
     }
 
@@ -367,18 +367,18 @@ impl Task<'_, '_> {
             Some(Err(why)) => solver.give_up(why, self.next_strategy())?,
             None => {}
         }
-        if self.master.objective().inversion().is_none() && matches!(self.refine, Refine::Utilization) {
+        if self.columns.objective().inversion().is_none() && matches!(self.refine, Refine::Utilization) {
             solver.hold_next();
         }
         let (mut formulation, answer) = self.solve_for_centre(solver, formulated)?;
-        solver.found.keep_bound(formulation.value(answer.bound), self.master.objective().sense());
+        solver.found.keep_bound(formulation.value(answer.bound), self.columns.objective().sense());
         let optimum = formulation.value(formulation.program.objective(&answer.solution.columns));
         // A strictly concave objective fixes every throughput: there is nothing left to refine.
         let refinable = formulation.program.is_linear() && matches!(self.refine, Refine::Utilization);
         let first = formulation.class_time(&answer.solution.columns).to_vec();
         let class_time = if !refinable {
             first
-        } else if self.master.is_priced() || self.master.bound().has_droppable() {
+        } else if self.columns.is_priced() || self.columns.bound().has_droppable() {
             solver.among_optima(|solver| self.refined(solver, formulated, optimum, &first))?
         } else {
             // all columns are in the program already, which is extended and then restored
@@ -403,12 +403,12 @@ impl Task<'_, '_> {
         formulate: impl Fn(&BoundObjective<'_>) -> Formulation,
     ) -> Result<(Formulation, Answer), SolvingError> {
         if !self.centred {
-            return self.master.solve(solver, formulate);
+            return self.columns.solve(solver, formulate);
         }
-        self.master.admit_all();
-        let formulation = formulate(&self.master.bound());
+        self.columns.admit_all();
+        let formulation = formulate(&self.columns.bound());
         let weights =
-            barrier_weights::of_classes(self.master.objective(), self.master.reduced(), &formulation);
+            barrier_weights::of_classes(self.columns.objective(), self.columns.reduced(), &formulation);
         solver.means(&formulation);
         let mut answer = solver.solve(&formulation.program, FirstMethod::Centre(weights))?;
         clear_forbidden(&formulation, &mut answer);
@@ -423,7 +423,7 @@ impl Task<'_, '_> {
         formulation: Formulation,
         optimum: f64,
     ) -> Result<(Option<Vec<f64>>, Formulation), SolvingError> {
-        let (bound, reduced) = (self.master.bound(), self.master.reduced());
+        let (bound, reduced) = (self.columns.bound(), self.columns.reduced());
         let held = formulation.program_objective(optimum);
         let worse = if formulation.program.sense == Sense::Maximize { -held.abs() } else { held.abs() };
         let (mut first, mut attempts) = (formulation, String::new());
@@ -433,7 +433,7 @@ impl Task<'_, '_> {
                 // A vertex of a sum's optimum is one of the program that holds it.
                 solver.hold_basis(next.program.n_rows());
             }
-            let outcome = self.master.solve_all(solver, &next);
+            let outcome = self.columns.solve_all(solver, &next);
             let time = outcome.map(|answer| next.class_time(&answer.solution.columns).to_vec());
             first = next.first_stage(&reduced.instance);
             match time {
@@ -458,7 +458,7 @@ impl Task<'_, '_> {
         first: &[f64],
     ) -> Result<Vec<f64>, SolvingError> {
         solver.report_written_refinement();
-        let equal_share = self.master.reduced().equal_share.clone();
+        let equal_share = self.columns.reduced().equal_share.clone();
         let mut second_stage = |bound: &BoundObjective<'_>, eased: f64| {
             let first = formulate(bound);
             let held = first.program_objective(optimum);
@@ -467,12 +467,12 @@ impl Task<'_, '_> {
         };
         let mut attempts = String::new();
         for eased in GIVEN_UP_REFINING {
-            self.master.ease(eased);
-            if self.master.is_priced() || !self.master.reduced().pairs.is_empty() {
+            self.columns.ease(eased);
+            if self.columns.is_priced() || !self.columns.reduced().pairs.is_empty() {
                 // A vertex of the optimum is one of the program that holds it.
-                solver.hold_basis(second_stage(&self.master.bound(), eased).program.n_rows());
+                solver.hold_basis(second_stage(&self.columns.bound(), eased).program.n_rows());
             }
-            match self.master.solve(solver, |bound| second_stage(bound, eased)) {
+            match self.columns.solve(solver, |bound| second_stage(bound, eased)) {
                 Ok((next, answer)) => return Ok(next.class_time(&answer.solution.columns).to_vec()),
                 Err(SolvingError::Solve(SolveError::NotOptimal { attempts: tried, .. })) => attempts = tried,
                 Err(error) => return Err(error),

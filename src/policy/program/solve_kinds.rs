@@ -12,18 +12,18 @@ impl Task<'_, '_> {
     /// The refined optimum of a level that is in proportion to throughputs, or the inverse of which is; or of a
     /// linear sum.
     pub(super) fn solve_kinds(&mut self, solver: &mut SolverContext) -> Result<Optimum, GaveUp> {
-        if self.master.objective().inversion().is_none() {
-            let linear = LinearKinds::of(self.master, solver).map_err(GaveUp::Unfit)?;
+        if self.columns.objective().inversion().is_none() {
+            let linear = LinearKinds::of(self.columns, solver).map_err(GaveUp::Unfit)?;
             let refined = self.refine == Refine::Utilization;
-            let (class_time, bound) = linear.maximize(solver, self.master, refined)?;
+            let (class_time, bound) = linear.maximize(solver, self.columns, refined)?;
             return Ok(without_program(class_time, bound));
         }
         let demand = self.demand_in_proportion().ok_or(GaveUp::Unfit(Unfit::Objective))?;
-        let mut kinds = KindProgram::of(self.master, solver, BoundUse::Level).map_err(GaveUp::Unfit)?;
+        let mut kinds = KindProgram::of(self.columns, solver, BoundUse::Level).map_err(GaveUp::Unfit)?;
         let demands: Vec<Demand> = demand.iter().map(|slope| Demand { slope: *slope, base: 0.0 }).collect();
-        let raised = kinds.raise(solver, self.master, &demands)?;
-        solver.among_optima(|solver| kinds.refine(solver, self.master, raised.level))?;
-        let class_time = kinds.class_time(self.master)?;
+        let raised = kinds.raise(solver, self.columns, &demands)?;
+        solver.among_optima(|solver| kinds.refine(solver, self.columns, raised.level))?;
+        let class_time = kinds.class_time(self.columns)?;
         Ok(without_program(class_time, self.bound_of_objective(raised.bound)))
     }
 }

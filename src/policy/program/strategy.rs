@@ -219,7 +219,7 @@ pub(super) fn strategy(
 
 /// Whether there are pairs, as columns or to become some.
 fn is_paired(task: &Task<'_, '_>) -> bool {
-    task.master.is_priced() || !task.master.reduced().instance.pairs.is_empty()
+    task.columns.is_priced() || !task.columns.reduced().instance.pairs.is_empty()
 }
 
 /// Whether `singles` fits; the error says why not.
@@ -227,9 +227,9 @@ fn singles(task: &Task<'_, '_>, solver: &SolverContext) -> Result<(), Unfit> {
     if is_paired(task) {
         return Err(Unfit::Paired);
     }
-    let n_columns = task.master.bound().columns().len();
+    let n_columns = task.columns.bound().columns().len();
     form(task, solver)?;
-    let summed = task.master.objective().route() == Route::Linear && !has_level(task);
+    let summed = task.columns.objective().route() == Route::Linear && !has_level(task);
     let few = n_columns < COLUMNS_LARGE && solver.asked().is_none() && !solver.starts_warm();
     if summed && few { Err(Unfit::FewColumns) } else { Ok(()) }
 }
@@ -238,10 +238,10 @@ fn singles(task: &Task<'_, '_>, solver: &SolverContext) -> Result<(), Unfit> {
 fn kinds(task: &Task<'_, '_>, solver: &SolverContext) -> Result<(), Unfit> {
     pairs(task)?;
     form(task, solver)?;
-    let instance = &task.master.reduced().instance;
-    let n_kinds = task.master.pairing().map_or(0, |pairing| pairing.kinds.len());
+    let instance = &task.columns.reduced().instance;
+    let n_kinds = task.columns.pairing().map_or(0, |pairing| pairing.kinds.len());
     let unlike = too_many_kinds(n_kinds, instance.n_members(), solver);
-    match task.master.objective().route() {
+    match task.columns.objective().route() {
         Route::Conic => Err(Unfit::Objective),
         Route::Parametric if !task.is_lexicographic() && task.refine != Refine::Utilization => {
             Err(Unfit::Refinement)
@@ -254,7 +254,7 @@ fn kinds(task: &Task<'_, '_>, solver: &SolverContext) -> Result<(), Unfit> {
 /// Whether `pairs` fits; the error says why not.
 fn pairs(task: &Task<'_, '_>) -> Result<(), Unfit> {
     match () {
-        () if task.master.is_priced() => Ok(()),
+        () if task.columns.is_priced() => Ok(()),
         () if is_paired(task) => Err(Unfit::FewPairs),
         () => Err(Unfit::NoPairs),
     }
@@ -262,13 +262,13 @@ fn pairs(task: &Task<'_, '_>) -> Result<(), Unfit> {
 
 /// Whether the objective is a level of the worst job, or of all in turn.
 fn has_level(task: &Task<'_, '_>) -> bool {
-    task.master.objective().inversion().is_some()
+    task.columns.objective().inversion().is_some()
 }
 
 /// Whether the objective's form and the refinement allow an optimum without a program over jobs; the error says why not.
 fn form(task: &Task<'_, '_>, solver: &SolverContext) -> Result<(), Unfit> {
-    let bound = task.master.bound();
-    let objective = task.master.objective();
+    let bound = task.columns.bound();
+    let objective = task.columns.objective();
     if task.refine == Refine::Interior {
         return Err(Unfit::Interior);
     }

@@ -41,7 +41,7 @@ struct Sides {
 impl KindProgram {
     /// The level of a solved program, lowered by as much as its time could not be divided, and an upper bound on the
     /// level of every allocation; `None` if prices give no finite bound.
-    pub(super) fn proven(&self, master: &ProgramColumns<'_>, solved: &KindSolution) -> Option<ProvenLevel> {
+    pub(super) fn proven(&self, columns: &ProgramColumns<'_>, solved: &KindSolution) -> Option<ProvenLevel> {
         let lack = (1.0 - solved.fraction).max(0.0);
         let width = |saturation: &Saturation| SATURATION_WIDTH * saturation.level;
         if let Some(saturation) = self.saturation().filter(|found| solved.level >= found.level - width(found))
@@ -60,7 +60,7 @@ impl KindProgram {
                 demand_price,
             });
         }
-        let Sides { supply, slope, base, price } = self.sides(master, solved, |_, _| 0.0)?;
+        let Sides { supply, slope, base, price } = self.sides(columns, solved, |_, _| 0.0)?;
         let (size, bound) = (supply / slope, (supply - base) / slope);
         let demand_price = price.into_iter().map(|price| price / slope).collect();
         let level = solved.level - lack * size;
@@ -71,11 +71,11 @@ impl KindProgram {
     /// allocations that give members what is demanded at the level; none if the prices give no bound.
     pub(super) fn linear_bound(
         &self,
-        master: &ProgramColumns<'_>,
+        columns: &ProgramColumns<'_>,
         solved: &KindSolution,
         worth: impl Fn(usize, usize) -> f64,
     ) -> Option<f64> {
-        let Sides { supply, slope, base, .. } = self.sides(master, solved, worth)?;
+        let Sides { supply, slope, base, .. } = self.sides(columns, solved, worth)?;
         let bound = supply - slope * solved.level - base;
         bound.is_finite().then_some(bound)
     }
@@ -87,7 +87,7 @@ impl KindProgram {
             return None;
         }
         let mut first = Saturation { level: f64::INFINITY, members: Vec::new() };
-        for (members, columns) in self.members.iter().zip(&self.columns) {
+        for (members, columns) in self.members.iter().zip(&self.kind_columns) {
             let fastest = columns.first().map_or(0.0, |column| column.speed);
             for member in members.iter().map(|member| *member as usize) {
                 let Demand { slope, base } = self.demands[member];
@@ -111,11 +111,11 @@ impl KindProgram {
     /// throughput; none if the program has other rows than the level's and the cuts', as that of a refined sum has.
     fn sides(
         &self,
-        master: &ProgramColumns<'_>,
+        columns: &ProgramColumns<'_>,
         solved: &KindSolution,
         worth: impl Fn(usize, usize) -> f64,
     ) -> Option<Sides> {
-        let (instance, pairing) = (&master.reduced().instance, master.pairing()?);
+        let (instance, pairing) = (&columns.reduced().instance, columns.pairing()?);
         let (n, k, n_kinds) = (instance.n_members(), instance.n_types(), self.members.len());
         let first_cut = 2 * n_kinds + k;
         if solved.duals.len() != first_cut + solved.cuts.len() {

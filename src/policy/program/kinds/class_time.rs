@@ -18,7 +18,7 @@ impl KindProgram {
     /// Class times of the columns over members, [columns]: the pairs that have time become columns.
     pub(in crate::policy::program) fn class_time(
         &self,
-        master: &mut ProgramColumns<'_>,
+        columns: &mut ProgramColumns<'_>,
     ) -> Result<Vec<f64>, GaveUp> {
         let solved = self.solved.as_ref().ok_or(GaveUp::Undivided)?;
         let mut times: BTreeMap<(u32, usize), Vec<MemberTime>> = BTreeMap::new();
@@ -27,7 +27,7 @@ impl KindProgram {
                 times.entry((time.column, kind)).or_default().push(*time);
             }
         }
-        let (n, k) = (master.reduced().instance.n_members(), self.instance.n_types());
+        let (n, k) = (columns.reduced().instance.n_members(), self.instance.n_types());
         let mut alone = vec![0.0; n * k];
         // (smaller member, larger member, worker type), and class time
         let mut together: Vec<((u32, u32, usize), f64)> = Vec::new();
@@ -42,7 +42,7 @@ impl KindProgram {
             };
             let each = |a: u32, b: u32, time: f64| {
                 // A division leaves a job no more than rounding beside itself.
-                let itself = a == b && master.reduced().instance.multiplicity[a as usize] < 2.0;
+                let itself = a == b && columns.reduced().instance.multiplicity[a as usize] < 2.0;
                 if time > TIME_MIN && !itself {
                     together.push(((a.min(b), a.max(b), j), time));
                 }
@@ -61,8 +61,8 @@ impl KindProgram {
         });
         let mut pairs: Vec<_> = together.iter().map(|((a, b, _), _)| (*a as usize, *b as usize)).collect();
         pairs.dedup();
-        master.admit(pairs);
-        let (bound, pairs) = (master.bound(), &master.reduced().pairs);
+        columns.admit(pairs);
+        let (bound, pairs) = (columns.bound(), &columns.reduced().pairs);
         let time = |column: &Column| {
             let j = column.worker_type;
             let Some(pair) = column.combination.checked_sub(n) else {

@@ -47,12 +47,12 @@ impl LinearKinds {
     pub(in crate::policy::program) fn drop_fewest(
         &mut self,
         solver: &mut SolverContext,
-        master: &ProgramColumns<'_>,
+        columns: &ProgramColumns<'_>,
         dropped: &[bool],
     ) -> Result<Vec<bool>, GaveUp> {
         // With constraints that cannot be dropped, a dropped member would still require something.
-        master.bound().droppable_throughputs().ok_or(GaveUp::Unfit(Unfit::Constraints))?;
-        let KindRelaxation { most, kept, cost } = self.relaxed(solver, master, dropped)?;
+        columns.bound().droppable_throughputs().ok_or(GaveUp::Unfit(Unfit::Constraints))?;
+        let KindRelaxation { most, kept, cost } = self.relaxed(solver, columns, dropped)?;
         let most = (most + WHOLE).floor();
         let n_kept = dropped.iter().filter(|dropped| !**dropped).count() as f64;
         let requires = |member: &usize| !dropped[*member] && self.program.demands[*member].slope > 0.0;
@@ -66,7 +66,7 @@ impl LinearKinds {
                 tried[*first.next().ok_or(GaveUp::Unproven)?] = true;
                 n_kept -= 1.0;
             }
-            if self.all_others_met(solver, master, &tried) {
+            if self.all_others_met(solver, columns, &tried) {
                 return Ok(tried);
             }
         }
@@ -77,7 +77,7 @@ impl LinearKinds {
     fn all_others_met(
         &mut self,
         solver: &mut SolverContext,
-        master: &ProgramColumns<'_>,
+        columns: &ProgramColumns<'_>,
         dropped: &[bool],
     ) -> bool {
         let program = &mut self.program;
@@ -86,7 +86,7 @@ impl LinearKinds {
             demand.slope = if *dropped { 0.0 } else { demand.slope };
         }
         (program.solved, program.basis) = (None, None);
-        let met = self.all_deadlines_met(solver, master);
+        let met = self.all_deadlines_met(solver, columns);
         self.program.demands = all;
         met
     }
@@ -95,16 +95,16 @@ impl LinearKinds {
     fn relaxed(
         &self,
         solver: &mut SolverContext,
-        master: &ProgramColumns<'_>,
+        columns: &ProgramColumns<'_>,
         dropped: &[bool],
     ) -> Result<KindRelaxation, GaveUp> {
         let n_kinds = self.program.members.len();
         let mut program = self.program.bound().with_demands(&vec![Demand::floor(0.0); n_kinds]).program;
         program.forget_names();
         program.cost.fill(0.0);
-        // columns from `parts` on: z_i
+        // Columns from `parts` on are z_i.
         let parts = program.n_columns();
-        for (dropped, jobs) in dropped.iter().zip(&master.reduced().instance.multiplicity) {
+        for (dropped, jobs) in dropped.iter().zip(&columns.reduced().instance.multiplicity) {
             let range = Range { lower: 0.0, upper: if *dropped { 0.0 } else { 1.0 } };
             program.push_column(range, range, *jobs);
         }
@@ -114,13 +114,13 @@ impl LinearKinds {
         let mut basis = None;
         for _ in 0..ROUNDS_MAX {
             for cut in violated {
-                self.push(&mut program, master, cut, parts);
+                self.push(&mut program, columns, cut, parts);
                 cuts.push(cut);
             }
             let from = basis.and_then(|basis| with_rows(basis, program.n_columns(), program.n_rows()));
             let answer = solver.solve_near(&program, from).ok_or(GaveUp::Unproven)?;
             let x = &answer.solution.columns;
-            violated = self.violated(master, x, parts);
+            violated = self.violated(columns, x, parts);
             violated.retain(|cut| !cuts.contains(cut));
             if violated.is_empty() {
                 let mut cost = vec![0.0; dropped.len()];
@@ -139,35 +139,36 @@ impl LinearKinds {
     }
 
     /// The sum over a member's jobs of what they require above a speed.
-    fn required_above(&self, master: &ProgramColumns<'_>, member: usize, speed: f64) -> f64 {
-        let jobs = master.reduced().instance.multiplicity[member];
+    fn required_above(&self, columns: &ProgramColumns<'_>, member: usize, speed: f64) -> f64 {
+        let jobs = columns.reduced().instance.multiplicity[member];
         // Less by a slack, so that rounding does not count a constraint that takes all of a job's time as lost.
         jobs * (self.program.demands[member].slope * (1.0 - DROPPABLE_SLACK) - speed).max(0.0)
     }
 
-    fn push(&self, program: &mut Program, master: &ProgramColumns<'_>, cut: SpeedCut, parts: usize) {
-        let columns = self.program.columns[cut.kind].iter().filter(|column| column.speed > cut.speed);
+    fn push(&self, program: &mut Program, columns: &ProgramColumns<'_>, cut: SpeedCut, parts: usize) {
+        let above = self.program.kind_columns[cut.kind].iter().filter(|column| column.speed > cut.speed);
         let mut terms: Vec<(usize, f64)> =
-            columns.map(|of| (of.column as usize, of.uses * (of.speed - cut.speed))).collect();
+            above.map(|of| (of.column as usize, of.uses * (of.speed - cut.speed))).collect();
         let members = self.program.members[cut.kind].iter().map(|member| *member as usize);
         let required =
-            members.map(|member| (parts + member, -self.required_above(master, member, cut.speed)));
+            members.map(|member| (parts + member, -self.required_above(columns, member, cut.speed)));
         terms.extend(required.filter(|(_, required)| *required < 0.0));
         terms.sort_unstable_by_key(|(column, _)| *column);
         push_scaled(program, 0.0, terms);
     }
 
     /// The cut of each kind that an answer violates most.
-    fn violated(&self, master: &ProgramColumns<'_>, x: &[f64], parts: usize) -> Vec<SpeedCut> {
+    fn violated(&self, columns: &ProgramColumns<'_>, x: &[f64], parts: usize) -> Vec<SpeedCut> {
         let mut violated = Vec::new();
         for (kind, members) in self.program.members.iter().enumerate() {
             let members = || members.iter().map(|member| *member as usize);
             let lack = |speed: f64| {
-                let required = |member: usize| self.required_above(master, member, speed) * x[parts + member];
+                let required =
+                    |member: usize| self.required_above(columns, member, speed) * x[parts + member];
                 let above = self.program.slots(kind, x).map(|slot| slot.time * (slot.speed - speed).max(0.0));
                 members().map(required).sum::<f64>() - above.sum::<f64>()
             };
-            let all: f64 = members().map(|member| self.required_above(master, member, 0.0)).sum();
+            let all: f64 = members().map(|member| self.required_above(columns, member, 0.0)).sum();
             let speeds = self.program.slots(kind, x).map(|slot| slot.speed);
             let most = speeds.map(|speed| (lack(speed), speed)).max_by(|a, b| a.0.total_cmp(&b.0));
             if let Some((_, speed)) = most.filter(|(lack, _)| *lack > LACK_MAX * all) {

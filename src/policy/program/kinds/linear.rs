@@ -31,21 +31,21 @@ impl LinearKinds {
     /// The linear objective of a decision; an error if the objective is not linear, or if few members share a kind
     /// and a worth.
     pub(in crate::policy::program) fn of(
-        master: &ProgramColumns<'_>,
+        columns: &ProgramColumns<'_>,
         solver: &SolverContext,
     ) -> Result<Self, Unfit> {
-        let kinds = &master.pairing().ok_or(Unfit::NoPairs)?.kinds;
-        let (required, linear) = master
+        let kinds = &columns.pairing().ok_or(Unfit::NoPairs)?.kinds;
+        let (required, linear) = columns
             .bound()
             .linear_objective_of_jobs()
-            .ok_or_else(|| Unfit::without_linear_objective(&master.bound()))?;
+            .ok_or_else(|| Unfit::without_linear_objective(&columns.bound()))?;
         let mut members: BTreeMap<(usize, u64), Vec<u32>> = BTreeMap::new();
         for (member, worth) in (0_u32..).zip(&linear.coefficient) {
             members.entry((kinds.class_of(member as usize), worth.to_bits())).or_default().push(member);
         }
         let worth = members.keys().map(|(_, worth)| f64::from_bits(*worth)).collect();
         let members = members.into_values().collect();
-        let mut program = KindProgram::of_members(master, solver, members, BoundUse::Inequality)?;
+        let mut program = KindProgram::of_members(columns, solver, members, BoundUse::Inequality)?;
         program.demands = required.into_iter().map(|slope| Demand { slope, base: 0.0 }).collect();
         Ok(Self { program, worth, by_type: linear.by_type })
     }
@@ -54,9 +54,9 @@ impl LinearKinds {
     pub(super) fn feasible(
         &mut self,
         solver: &mut SolverContext,
-        master: &ProgramColumns<'_>,
+        columns: &ProgramColumns<'_>,
     ) -> Result<KindSolution, GaveUp> {
-        let solved = self.program.solve_level(solver, master, 1.0)?;
+        let solved = self.program.solve_level(solver, columns, 1.0)?;
         let required = self.program.demands.iter().any(|demand| demand.slope > 0.0);
         if !required || solved.level >= 1.0 - LEVEL_WIDTH { Ok(solved) } else { Err(GaveUp::Unproven) }
     }
@@ -65,9 +65,9 @@ impl LinearKinds {
     pub(in crate::policy::program) fn all_deadlines_met(
         &mut self,
         solver: &mut SolverContext,
-        master: &ProgramColumns<'_>,
+        columns: &ProgramColumns<'_>,
     ) -> bool {
-        self.feasible(solver, master).is_ok()
+        self.feasible(solver, columns).is_ok()
     }
 
     /// Class times of all columns that maximize the objective, and the bound that proves it. With `refined`, they are the
@@ -75,46 +75,46 @@ impl LinearKinds {
     pub(in crate::policy::program) fn maximize(
         mut self,
         solver: &mut SolverContext,
-        master: &mut ProgramColumns<'_>,
+        columns: &mut ProgramColumns<'_>,
         refined: bool,
     ) -> Result<(Vec<f64>, f64), GaveUp> {
-        let mut solved = self.feasible(solver, master)?;
+        let mut solved = self.feasible(solver, columns)?;
         let level = solved.formulation.columns.len();
         let held = Range::exactly(solved.level.min(1.0) / level_unit(&solved.formulation));
         let program = &mut solved.formulation.program;
         (program.columns[level], program.implied[level]) = (held, held);
         let scale;
         (program.cost, scale) = self.costs(|kind, j| self.worth[kind] * self.by_type[j]);
-        let mut solved = self.program.add_cuts(solver, master, solved)?;
+        let mut solved = self.program.add_cuts(solver, columns, solved)?;
         let cost = &solved.formulation.program.cost;
         let value: f64 = cost.iter().zip(&solved.time).map(|(cost, time)| cost * time).sum();
         let worth = |kind: usize, j: usize| self.worth[kind] * self.by_type[j] / scale;
-        let bound = self.program.linear_bound(master, &solved, worth).ok_or(GaveUp::Unproven)?;
+        let bound = self.program.linear_bound(columns, &solved, worth).ok_or(GaveUp::Unproven)?;
         if bound - value > GAP_MAX * value {
             return Err(GaveUp::Unproven);
         }
         if refined {
-            let refine = |solver: &mut SolverContext| self.refine(solver, master, (solved, value));
+            let refine = |solver: &mut SolverContext| self.refine(solver, columns, (solved, value));
             solved = solver.among_optima(refine).map_err(|_| GaveUp::Unrefined)?;
         }
         self.program.solved = Some(solved);
-        Ok((self.program.class_time(master)?, bound * scale))
+        Ok((self.program.class_time(columns)?, bound * scale))
     }
 
     /// The allocation with the largest Σ throughput ÷ equal share among the optima.
     fn refine(
         &mut self,
         solver: &mut SolverContext,
-        master: &ProgramColumns<'_>,
+        columns: &ProgramColumns<'_>,
         (mut solved, value): (KindSolution, f64),
     ) -> Result<KindSolution, GaveUp> {
         let first = |kind: usize| self.program.members[kind][0] as usize;
-        let (cost, _) = self.costs(|kind, _| master.reduced().equal_share[first(kind)].recip());
+        let (cost, _) = self.costs(|kind, _| columns.reduced().equal_share[first(kind)].recip());
         let program = &mut solved.formulation.program;
         let value_of = std::mem::replace(&mut program.cost, cost);
         let terms = value_of.into_iter().enumerate().filter(|(_, cost)| *cost != 0.0);
         program.push_row(Range::at_least(value - HOLD_SLACK * value), terms);
-        self.program.add_cuts(solver, master, solved)
+        self.program.add_cuts(solver, columns, solved)
     }
 
     /// The costs of all columns of the kind program where a unit of throughput is worth `worth` `(kind, worker type)`,
@@ -123,7 +123,7 @@ impl LinearKinds {
         let columns = &self.program.binding.columns;
         // The level is the last column.
         let mut cost = vec![0.0; columns.len() + 1];
-        for (kind, of_kind) in self.program.columns.iter().enumerate() {
+        for (kind, of_kind) in self.program.kind_columns.iter().enumerate() {
             for of in of_kind {
                 let column = of.column as usize;
                 cost[column] += worth(kind, columns[column].worker_type) * of.speed * of.uses;

@@ -2,7 +2,7 @@
 //!
 //! A *member* is a class of identical jobs, a *kind* the members with the same throughputs, alone and beside any other
 //! (see [`pairs`](super::pairs)). Kinds are few; what a job requires may differ from member to member. A program over
-//! members, the master, has a column for every two of them. The *kind program* has one for every two kinds: it decides
+//! members has a column for every two of them. The *kind program* has one for every two kinds: it decides
 //! how much time the members of a kind have together. Cuts, added as they are violated, say when that time can be
 //! divided among the members ([`feasibility`] derives them, [`divide`] divides). They do not say that a job cannot run
 //! beside itself; where a division fails for that reason, a linear program over the members of the kind yields the
@@ -94,7 +94,7 @@ pub(super) struct KindProgram {
     instance: Instance,
     binding: Binding,
     /// Columns of each kind, the fastest first: [kinds].
-    columns: Vec<Vec<KindColumn>>,
+    kind_columns: Vec<Vec<KindColumn>>,
     /// The demands of members: [members].
     demands: Vec<Demand>,
     solved: Option<KindSolution>,
@@ -106,27 +106,27 @@ pub(super) struct KindProgram {
 impl KindProgram {
     /// The kind program of a decision whose objective is a level of throughputs.
     pub(super) fn of(
-        master: &ProgramColumns<'_>,
+        columns: &ProgramColumns<'_>,
         solver: &SolverContext,
         bound_use: BoundUse,
     ) -> Result<Self, Unfit> {
-        let kinds = &master.pairing().ok_or(Unfit::NoPairs)?.kinds;
-        if !master.bound().is_of_throughputs() {
+        let kinds = &columns.pairing().ok_or(Unfit::NoPairs)?.kinds;
+        if !columns.bound().is_of_throughputs() {
             return Err(Unfit::Objective);
         }
         let members = (0..kinds.len()).map(|kind| kinds.members(kind).to_vec()).collect();
-        Self::of_members(master, solver, members, bound_use)
+        Self::of_members(columns, solver, members, bound_use)
     }
 
     /// The kind program where kinds are divided further, into these groups of members.
     fn of_members(
-        master: &ProgramColumns<'_>,
+        columns: &ProgramColumns<'_>,
         solver: &SolverContext,
         members: Vec<Vec<u32>>,
         bound_use: BoundUse,
     ) -> Result<Self, Unfit> {
-        let pairing = master.pairing().ok_or(Unfit::NoPairs)?;
-        let of_members = &master.reduced().instance;
+        let pairing = columns.pairing().ok_or(Unfit::NoPairs)?;
+        let of_members = &columns.reduced().instance;
         solver.may_replace_program()?;
         if too_many_kinds(members.len(), of_members.n_members(), solver) {
             return Err(Unfit::UnlikeJobs);
@@ -135,16 +135,16 @@ impl KindProgram {
         let objective = Objective::check(&text, Vocabulary::default()).map_err(|_| Unfit::Objective)?;
         let instance = over_kinds(&members, of_members, pairing);
         let binding = objective.bind(&instance).map_err(|_| Unfit::Objective)?.binding().clone();
-        let columns = columns_of_kinds(&instance, &binding);
+        let kind_columns = columns_of_kinds(&instance, &binding);
         let (demands, solved, basis) = (Vec::new(), None, None);
-        Ok(Self { members, objective, instance, binding, columns, demands, solved, basis, bound_use })
+        Ok(Self { members, objective, instance, binding, kind_columns, demands, solved, basis, bound_use })
     }
 
     /// Maximizes the level of demands, [members].
     pub(super) fn raise(
         &mut self,
         solver: &mut SolverContext,
-        master: &ProgramColumns<'_>,
+        columns: &ProgramColumns<'_>,
         demands: &[Demand],
     ) -> Result<ProvenLevel, GaveUp> {
         let finite = |demand: &Demand| demand.slope.is_finite() && demand.base.is_finite();
@@ -152,8 +152,8 @@ impl KindProgram {
             return Err(GaveUp::Unproven);
         }
         demands.clone_into(&mut self.demands);
-        let solved = self.solve_level(solver, master, f64::INFINITY)?;
-        let raised = self.proven(master, &solved).ok_or(GaveUp::Unproven)?;
+        let solved = self.solve_level(solver, columns, f64::INFINITY)?;
+        let raised = self.proven(columns, &solved).ok_or(GaveUp::Unproven)?;
         self.solved = Some(solved);
         let proven = raised.bound - raised.level <= GAP_MAX * raised.size;
         if proven { Ok(raised) } else { Err(GaveUp::Unproven) }
@@ -164,15 +164,15 @@ impl KindProgram {
     pub(super) fn refine(
         &mut self,
         solver: &mut SolverContext,
-        master: &ProgramColumns<'_>,
+        columns: &ProgramColumns<'_>,
         level: f64,
     ) -> Result<(), GaveUp> {
         let solved = self.solved.take().ok_or(GaveUp::Unrefined)?;
         let first = self.members.iter().map(|members| members[0] as usize);
-        let equal_share: Vec<f64> = first.map(|member| master.reduced().equal_share[member]).collect();
+        let equal_share: Vec<f64> = first.map(|member| columns.reduced().equal_share[member]).collect();
         let held = solved.formulation.program_objective(level.min(solved.level));
         let formulation = self.bound().refine_utilization(solved.formulation, held, &equal_share);
-        let solved = self.add_cuts(solver, master, KindSolution { formulation, ..solved });
+        let solved = self.add_cuts(solver, columns, KindSolution { formulation, ..solved });
         self.solved = Some(solved.map_err(|_| GaveUp::Unrefined)?);
         Ok(())
     }
@@ -182,12 +182,12 @@ impl KindProgram {
     pub(super) fn hold(
         &mut self,
         solver: &mut SolverContext,
-        master: &mut ProgramColumns<'_>,
+        columns: &mut ProgramColumns<'_>,
         demands: &[Demand],
     ) -> Result<Vec<f64>, GaveUp> {
-        let raised = self.raise(solver, master, demands).map_err(|_| GaveUp::Unrefined)?;
-        self.refine(solver, master, raised.level.min(1.0))?;
-        self.class_time(master)
+        let raised = self.raise(solver, columns, demands).map_err(|_| GaveUp::Unrefined)?;
+        self.refine(solver, columns, raised.level.min(1.0))?;
+        self.class_time(columns)
     }
 
     /// The objective bound to the kinds.

@@ -72,7 +72,7 @@ impl FeasibilityCut {
             slope += jobs[member] * price.throughput * by_level;
             n_jobs += jobs[member];
         }
-        let columns = &program.columns[self.kind];
+        let columns = &program.kind_columns[self.kind];
         let fastest = columns.first().map_or(0.0, |column| column.speed);
         let mut terms: Vec<(usize, f64)> = Vec::with_capacity(columns.len() + 1);
         for column in columns {
@@ -122,10 +122,10 @@ impl KindProgram {
     pub(super) fn solve_level(
         &mut self,
         solver: &mut SolverContext,
-        master: &ProgramColumns<'_>,
+        columns: &ProgramColumns<'_>,
         most: f64,
     ) -> Result<KindSolution, GaveUp> {
-        let jobs = &master.reduced().instance.multiplicity;
+        let jobs = &columns.reduced().instance.multiplicity;
         let demands = &self.demands;
         for members in &mut self.members {
             // Members are nearly in order from the level before, which makes sorting fast.
@@ -165,12 +165,12 @@ impl KindProgram {
         for cut in self.binding_cuts(old.map(|old| old.cuts).unwrap_or_default()) {
             // Other members may require more than the speed now.
             let again = cut.above.map(|speed| {
-                let required = self.required(master, cut.kind, level);
+                let required = self.required(columns, cut.kind, level);
                 FeasibilityCut::above(cut.kind, speed, &required, required.n_above(speed))
             });
-            self.push(master, &mut solved, again.unwrap_or(cut));
+            self.push(columns, &mut solved, again.unwrap_or(cut));
         }
-        self.add_cuts(solver, master, solved)
+        self.add_cuts(solver, columns, solved)
     }
 
     /// The cuts with rows that bound the last program's optimum; the rows of other cuts are removed from its basis.
@@ -192,7 +192,7 @@ impl KindProgram {
     pub(super) fn add_cuts(
         &mut self,
         solver: &mut SolverContext,
-        master: &ProgramColumns<'_>,
+        columns: &ProgramColumns<'_>,
         mut solved: KindSolution,
     ) -> Result<KindSolution, GaveUp> {
         for _ in 0..ROUNDS_MAX {
@@ -204,17 +204,17 @@ impl KindProgram {
             let basis = if first { crash_basis(&solved.formulation) } else { basis };
             let answer = solver.solve_near(&solved.formulation.program, basis).ok_or(GaveUp::Unproven)?;
             self.basis = answer.solution.basis;
-            let columns = &answer.solution.columns;
-            solved.time = solved.formulation.class_time(columns).to_vec();
-            solved.level = level_unit(&solved.formulation) * columns[solved.formulation.columns.len()];
+            let values = &answer.solution.columns;
+            solved.time = solved.formulation.class_time(values).to_vec();
+            solved.level = level_unit(&solved.formulation) * values[solved.formulation.columns.len()];
             solved.duals = answer.solution.row_duals;
-            let violated = self.divide(solver, master, &mut solved)?;
+            let violated = self.divide(solver, columns, &mut solved)?;
             if violated.is_empty() {
                 let divided = solved.divided.len() == self.members.len();
                 return if divided { Ok(solved) } else { Err(GaveUp::Undivided) };
             }
             for cut in violated {
-                self.push(master, &mut solved, cut);
+                self.push(columns, &mut solved, cut);
             }
         }
         Err(GaveUp::Unproven)
@@ -225,12 +225,12 @@ impl KindProgram {
     fn divide(
         &self,
         solver: &mut SolverContext,
-        master: &ProgramColumns<'_>,
+        columns: &ProgramColumns<'_>,
         solved: &mut KindSolution,
     ) -> Result<Vec<FeasibilityCut>, GaveUp> {
         let of_kind = |kind: usize| {
             let slots: Vec<Slot> = self.slots(kind, &solved.time).collect();
-            let required = self.required(master, kind, solved.level);
+            let required = self.required(columns, kind, solved.level);
             let tightest = tightest(slots.iter().map(|slot| (slot.speed, slot.time)), &required);
             (slots, required, tightest)
         };
@@ -270,14 +270,14 @@ impl KindProgram {
         Ok(violated)
     }
 
-    fn push(&self, master: &ProgramColumns<'_>, solved: &mut KindSolution, mut cut: FeasibilityCut) {
-        cut.push(self, &mut solved.formulation, &master.reduced().instance.multiplicity);
+    fn push(&self, columns: &ProgramColumns<'_>, solved: &mut KindSolution, mut cut: FeasibilityCut) {
+        cut.push(self, &mut solved.formulation, &columns.reduced().instance.multiplicity);
         solved.cuts.push(cut);
     }
 
     /// The throughputs that the members of a kind require at a level.
-    fn required(&self, master: &ProgramColumns<'_>, kind: usize, level: f64) -> Required {
-        let jobs = &master.reduced().instance.multiplicity;
+    fn required(&self, columns: &ProgramColumns<'_>, kind: usize, level: f64) -> Required {
+        let jobs = &columns.reduced().instance.multiplicity;
         Required::of(self.members[kind].iter().map(|member| {
             let Demand { slope, base } = self.demands[*member as usize];
             (*member, jobs[*member as usize], slope * level + base)
@@ -291,7 +291,7 @@ impl KindProgram {
         time: &'a [f64],
     ) -> impl Iterator<Item = Slot> + Clone + 'a {
         let least = TIME_MIN * self.instance.multiplicity[kind];
-        let columns = self.columns[kind].iter().filter(move |of| time[of.column as usize] > least);
+        let columns = self.kind_columns[kind].iter().filter(move |of| time[of.column as usize] > least);
         columns.map(|of| Slot {
             column: of.column,
             speed: of.speed,

@@ -25,27 +25,27 @@ proptest! {
         let binding = policy.binding(&objective, &reduced).unwrap();
         let pairing = Pairing::of(&problem, &policy.options().view, &reduced.classes, true);
         let limits = PricingLimits { from: 0, gain_max: 1e-9 };
-        let master = ProgramColumns::new(&objective, reduced, binding, Some(pairing), limits);
+        let columns = ProgramColumns::new(&objective, reduced, binding, Some(pairing), limits);
         let linear = registry::default_chain(&crate::program::Program::new(Sense::Maximize));
         let mut solver = SolverContext::new(linear, Vec::new()).with_interior_point(registry::backend("clarabel").ok());
-        let Ok(mut kinds) = KindProgram::of(&master, &solver, BoundUse::Inequality) else { return Ok(()) };
-        let levels = master.bound().levels_kept().unwrap();
+        let Ok(mut kinds) = KindProgram::of(&columns, &solver, BoundUse::Inequality) else { return Ok(()) };
+        let levels = columns.bound().levels_kept().unwrap();
         let demand = |member| Demand { slope: levels.coefficients(member).unwrap().1, base: 0.0 };
-        let demands: Vec<Demand> = (0..master.reduced().instance.n_members()).map(demand).collect();
-        let Ok(raised) = kinds.raise(&mut solver, &master, &demands) else {
+        let demands: Vec<Demand> = (0..columns.reduced().instance.n_members()).map(demand).collect();
+        let Ok(raised) = kinds.raise(&mut solver, &columns, &demands) else {
             // An interior-point method alone may not come near enough.
             prop_assert!(!cfg!(feature = "highs"));
             return Ok(());
         };
         prop_assert!(raised.bound >= raised.level * (1.0 - 1e-12), "{raised:?}");
-        let Ok(mut solved) = kinds.solve_level(&mut solver, &master, f64::INFINITY) else {
+        let Ok(mut solved) = kinds.solve_level(&mut solver, &columns, f64::INFINITY) else {
             prop_assert!(!cfg!(feature = "highs"));
             return Ok(());
         };
         for (dual, factor) in solved.duals.iter_mut().zip(factors.iter().cycle()) {
             *dual *= factor;
         }
-        if let Some(proven) = kinds.proven(&master, &solved) {
+        if let Some(proven) = kinds.proven(&columns, &solved) {
             prop_assert!(proven.bound >= raised.level * (1.0 - 1e-9), "{proven:?} {raised:?}");
         }
     }

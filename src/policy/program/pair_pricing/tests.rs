@@ -106,26 +106,27 @@ fn levels_with_fixed_pairs_are_the_lexicographic_optimum() {
 #[test]
 fn pairs_with_negative_reduced_costs_are_fixed() {
     let (objective, problem) = (objective(), problem(1, 24, 2));
-    let mut master = program_columns(&problem, &objective, PRICED);
+    let mut columns = program_columns(&problem, &objective, PRICED);
     let demands = vec![Demand { slope: 1.0, base: 0.0 }; problem.n_jobs()];
-    let (raised, formulation, answer) = levels::raise(&mut solver(), &mut master, &demands, None).unwrap();
-    let is_open = |master: &ProgramColumns<'_>, pair, j| !master.pricing.as_ref().unwrap().is_fixed(pair, j);
-    let pairs: Vec<(usize, usize)> = master.pairing().unwrap().all().collect();
-    let n_open = |master: &ProgramColumns<'_>| {
-        let open = |pair: &&(usize, usize)| (0..2).any(|j| is_open(master, **pair, j));
+    let (raised, formulation, answer) = levels::raise(&mut solver(), &mut columns, &demands, None).unwrap();
+    let is_open =
+        |columns: &ProgramColumns<'_>, pair, j| !columns.pricing.as_ref().unwrap().is_fixed(pair, j);
+    let pairs: Vec<(usize, usize)> = columns.pairing().unwrap().all().collect();
+    let n_open = |columns: &ProgramColumns<'_>| {
+        let open = |pair: &&(usize, usize)| (0..2).any(|j| is_open(columns, **pair, j));
         pairs.iter().filter(open).count()
     };
-    assert_eq!(n_open(&master), pairs.len());
-    master.fix_unused(&formulation, &answer, 1e-7 * raised.level);
-    assert!(2 * n_open(&master) < pairs.len(), "{} of {}", n_open(&master), pairs.len());
-    for (column, time) in master.bound().columns().iter().zip(&raised.class_time) {
-        let pair = column.combination.checked_sub(problem.n_jobs()).map(|pair| master.reduced().pairs[pair]);
-        let idle = pair.is_some_and(|pair| !is_open(&master, pair, column.worker_type));
+    assert_eq!(n_open(&columns), pairs.len());
+    columns.fix_unused(&formulation, &answer, 1e-7 * raised.level);
+    assert!(2 * n_open(&columns) < pairs.len(), "{} of {}", n_open(&columns), pairs.len());
+    for (column, time) in columns.bound().columns().iter().zip(&raised.class_time) {
+        let pair = column.combination.checked_sub(problem.n_jobs()).map(|pair| columns.reduced().pairs[pair]);
+        let idle = pair.is_some_and(|pair| !is_open(&columns, pair, column.worker_type));
         // An interior-point method ends near a face, not on it.
         assert!(!idle || *time <= 1e-9, "{pair:?} {time}");
     }
-    let (again, ..) = levels::raise(&mut solver(), &mut master, &demands, None).unwrap();
+    let (again, ..) = levels::raise(&mut solver(), &mut columns, &demands, None).unwrap();
     assert!((again.level - raised.level).abs() <= 1e-9 * raised.level);
-    master.free_all();
-    assert_eq!(n_open(&master), pairs.len());
+    columns.free_all();
+    assert_eq!(n_open(&columns), pairs.len());
 }

@@ -21,19 +21,19 @@ const PARTLY_MAX: usize = 512;
 
 /// The members with the throughputs that droppable constraints ask for, and the number of columns; `None` where the
 /// relaxation takes a program.
-fn asked<'a>(solver: &SolverContext, master: &'a ProgramColumns<'_>) -> Option<(Singles<'a>, usize)> {
-    let n_columns = searched_columns(solver, master).filter(|n_columns| *n_columns >= COLUMNS_LARGE)?;
-    Some((Singles::new(&master.reduced().instance, master.bound().droppable_throughputs()?), n_columns))
+fn asked<'a>(solver: &SolverContext, columns: &'a ProgramColumns<'_>) -> Option<(Singles<'a>, usize)> {
+    let n_columns = searched_columns(solver, columns).filter(|n_columns| *n_columns >= COLUMNS_LARGE)?;
+    Some((Singles::new(&columns.reduced().instance, columns.bound().droppable_throughputs()?), n_columns))
 }
 
 /// The relaxation in which some members are `decided`, [members], to have their droppable constraints met or dropped; `None`
 /// where that takes a program over all members.
 pub(in crate::policy::program) fn relaxation(
     solver: &mut SolverContext,
-    master: &ProgramColumns<'_>,
+    columns: &ProgramColumns<'_>,
     decided: &[Option<bool>],
 ) -> Option<Relaxation> {
-    let (mut singles, n_columns) = asked(solver, master)?;
+    let (mut singles, n_columns) = asked(solver, columns)?;
     let dropped = |member: &usize| decided[*member] == Some(false);
     let mut uncounted = 0.0;
     for member in (0..decided.len()).filter(dropped) {
@@ -118,7 +118,7 @@ fn move_to_vertex(
 /// jobs that are left cannot be met, or prices do not converge.
 pub(in crate::policy::program) fn drop_dearest(
     solver: &mut SolverContext,
-    master: &ProgramColumns<'_>,
+    columns: &ProgramColumns<'_>,
     (decided, met): (&[Option<bool>], f64),
     dearest: &[usize],
 ) -> Option<Vec<bool>> {
@@ -129,7 +129,7 @@ pub(in crate::policy::program) fn drop_dearest(
         dropped[*dearest.next()?] = true;
         n_kept -= 1.0;
     }
-    let (mut singles, n_columns) = asked(solver, master)?;
+    let (mut singles, n_columns) = asked(solver, columns)?;
     for (demand, dropped) in singles.demand.iter_mut().zip(&dropped) {
         *demand = if *dropped { 0.0 } else { *demand };
     }

@@ -17,16 +17,16 @@ const TYPES_WRITTEN: usize = 16;
 /// [`LevelOptimum`]; `None` where that takes a program.
 pub(in crate::policy::program) fn raise(
     solver: &mut SolverContext,
-    master: &ProgramColumns<'_>,
+    columns: &ProgramColumns<'_>,
     demands: &[Demand],
 ) -> Option<(LevelOptimum, PrimalDual)> {
-    searched_columns(solver, master)?;
+    searched_columns(solver, columns)?;
     if demands.iter().any(|demand| demand.base != 0.0) {
         return None;
     }
     let demand = demands.iter().map(|demand| demand.slope).collect();
-    let (class_time, prices, bound) = raised(solver, master, demand)?;
-    let throughputs = levels::throughputs(&master.bound(), &class_time);
+    let (class_time, prices, bound) = raised(solver, columns, demand)?;
+    let throughputs = levels::throughputs(&columns.bound(), &class_time);
     let (level, demand_price) = (prices.level, prices.throughput_price.clone());
     Some((LevelOptimum { class_time, throughputs, level, bound, demand_price }, prices))
 }
@@ -35,10 +35,10 @@ pub(in crate::policy::program) fn raise(
 /// it, without their times, and its bound.
 fn raised(
     solver: &mut SolverContext,
-    master: &ProgramColumns<'_>,
+    columns: &ProgramColumns<'_>,
     demand: Vec<f64>,
 ) -> Option<(Vec<f64>, PrimalDual, f64)> {
-    let bound = master.bound();
+    let bound = columns.bound();
     let singles = bound.singles(demand)?;
     let (mut optimum, certificate) = search(solver, &singles, Goal::Level, bound.columns().len())?;
     let class_time = class_time(&bound, &std::mem::take(&mut optimum.time));
@@ -51,14 +51,14 @@ fn raised(
 /// more than [`TYPES_WRITTEN`] types, `class_time` stands, and the report says so.
 pub(in crate::policy::program) fn refine(
     solver: &mut SolverContext,
-    master: &ProgramColumns<'_>,
+    columns: &ProgramColumns<'_>,
     (demand, level): (Vec<f64>, f64),
     class_time: &[f64],
     prices: Option<&PrimalDual>,
 ) -> Option<Vec<f64>> {
-    let (instance, bound) = (&master.reduced().instance, master.bound());
-    let n_columns = searched_columns(solver, master)?;
-    let normal = instance.multiplicity.iter().zip(&master.reduced().equal_share);
+    let (instance, bound) = (&columns.reduced().instance, columns.bound());
+    let n_columns = searched_columns(solver, columns)?;
+    let normal = instance.multiplicity.iter().zip(&columns.reduced().equal_share);
     let worth: Vec<f64> = normal.map(|(jobs, equal_share)| jobs / equal_share).collect();
     let level = level - HOLD_SLACK * level.abs();
     let k = instance.n_types();
@@ -87,18 +87,18 @@ impl Task<'_, '_> {
     /// The refined optimum of a level: the highest one or, where the inverse is raised, the lowest one.
     pub(super) fn maximize_level(&mut self, solver: &mut SolverContext) -> Result<Optimum, GaveUp> {
         let demand = self.demand_in_proportion().ok_or(GaveUp::Unfit(Unfit::Objective))?;
-        let raised = raised(solver, self.master, demand.clone());
+        let raised = raised(solver, self.columns, demand.clone());
         let (given, prices, bound) = raised.ok_or(GaveUp::Unproven)?;
         let held = (demand, prices.level);
-        let refined = solver.among_optima(|solver| refine(solver, self.master, held, &given, Some(&prices)));
+        let refined = solver.among_optima(|solver| refine(solver, self.columns, held, &given, Some(&prices)));
         Ok(without_program(refined.ok_or(GaveUp::Unrefined)?, self.bound_of_objective(bound)))
     }
 
     /// The throughput that a unit of the level asks of each member, [members]; `None` if levels are not in proportion to
     /// throughputs.
     pub(in crate::policy::program) fn demand_in_proportion(&self) -> Option<Vec<f64>> {
-        let levels = self.master.bound().levels_kept()?;
-        let n = self.master.reduced().instance.n_members();
+        let levels = self.columns.bound().levels_kept()?;
+        let n = self.columns.reduced().instance.n_members();
         let slope = |member| match levels.coefficients(member)? {
             (0.0, slope) => Some(slope),
             _ => None,
@@ -109,7 +109,7 @@ impl Task<'_, '_> {
     /// The bound on the objective that follows from a bound on the raised level, which is the objective or its
     /// inverse.
     pub(in crate::policy::program) fn bound_of_objective(&self, bound: f64) -> f64 {
-        if self.master.objective().is_by_inverse() { bound.recip() } else { bound }
+        if self.columns.objective().is_by_inverse() { bound.recip() } else { bound }
     }
 }
 

@@ -39,10 +39,10 @@ fn maximize(
 /// to an optimum of the objective that meets all of them.
 pub(in crate::policy::program) fn all_droppable_met(
     solver: &mut SolverContext,
-    master: &ProgramColumns<'_>,
+    columns: &ProgramColumns<'_>,
 ) -> bool {
-    let n_columns = searched_columns(solver, master).filter(|n_columns| *n_columns >= COLUMNS_LARGE);
-    let (bound, Some(n_columns)) = (master.bound(), n_columns) else { return false };
+    let n_columns = searched_columns(solver, columns).filter(|n_columns| *n_columns >= COLUMNS_LARGE);
+    let (bound, Some(n_columns)) = (columns.bound(), n_columns) else { return false };
     let Some((singles, linear)) = bound.linear_objective() else { return false };
     maximize(solver, &singles, &linear, n_columns).is_some()
 }
@@ -50,13 +50,13 @@ pub(in crate::policy::program) fn all_droppable_met(
 impl Task<'_, '_> {
     /// The largest sum, refined.
     pub(super) fn maximize_linear(&mut self, solver: &mut SolverContext) -> Result<Optimum, GaveUp> {
-        let bound = self.master.bound();
+        let bound = self.columns.bound();
         let (singles, linear) =
             bound.linear_objective().ok_or_else(|| GaveUp::Unfit(Unfit::without_linear_objective(&bound)))?;
         let found = maximize(solver, &singles, &linear, bound.columns().len());
         let (mut optimum, certificate) = found.ok_or(GaveUp::Unproven)?;
         if self.refine == Refine::Utilization {
-            let equal_share = &self.master.reduced().equal_share;
+            let equal_share = &self.columns.reduced().equal_share;
             let refined =
                 solver.among_optima(|solver| refine(solver, &singles, &linear, equal_share, &mut optimum));
             refined.ok_or(GaveUp::Unrefined)?;

@@ -54,16 +54,16 @@ impl Task<'_, '_> {
     /// The refined optimum of a level that is in proportion to throughputs, or the inverse of which is; of a linear
     /// sum; or of a sum of logarithms.
     pub(super) fn solve_singles(&mut self, solver: &mut SolverContext) -> Result<Optimum, GaveUp> {
-        match self.master.objective().route() {
+        match self.columns.objective().route() {
             Route::Conic => self.maximize_logarithms(solver),
-            _ if self.master.objective().inversion().is_none() => self.maximize_linear(solver),
+            _ if self.columns.objective().inversion().is_none() => self.maximize_linear(solver),
             _ => self.maximize_level(solver),
         }
     }
 
     /// The optimum of a sum of logarithms. It fixes every throughput, so nothing is refined.
     fn maximize_logarithms(&self, solver: &mut SolverContext) -> Result<Optimum, GaveUp> {
-        let bound = self.master.bound();
+        let bound = self.columns.bound();
         let (singles, logarithms) = bound.logarithms().ok_or(GaveUp::Unfit(Unfit::Objective))?;
         let found = search(solver, &singles, Goal::Logarithms(&logarithms), bound.columns().len());
         let (optimum, certificate) = found.ok_or(GaveUp::Unproven)?;
@@ -73,9 +73,9 @@ impl Task<'_, '_> {
 
 /// The number of columns that a program over jobs would have; `None` unless all jobs run alone and a search for prices
 /// may take the place of the program.
-fn searched_columns(solver: &SolverContext, master: &ProgramColumns<'_>) -> Option<usize> {
-    let n_columns = master.bound().columns().len();
-    let alone = master.reduced().instance.pairs.is_empty() && !master.is_priced();
+fn searched_columns(solver: &SolverContext, columns: &ProgramColumns<'_>) -> Option<usize> {
+    let n_columns = columns.bound().columns().len();
+    let alone = columns.reduced().instance.pairs.is_empty() && !columns.is_priced();
     (alone && solver.may_replace_program().is_ok()).then_some(n_columns)
 }
 

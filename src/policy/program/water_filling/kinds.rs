@@ -14,20 +14,20 @@ const EASING_ROUNDING: &[f64] = EASING.split_at(3).0;
 
 struct KindsOracle<'a, 'o> {
     kinds: &'a mut KindProgram,
-    master: &'a ProgramColumns<'o>,
+    columns: &'a ProgramColumns<'o>,
 }
 
 /// The lexicographic optimum, filled from throughputs of 0; fails where programs over jobs must be written.
 pub(in crate::policy::program) fn fill_kinds(
     solver: &mut SolverContext,
-    master: &mut ProgramColumns<'_>,
+    columns: &mut ProgramColumns<'_>,
     rates: &impl Rising,
 ) -> Result<Filled, GaveUp> {
-    let mut kinds = KindProgram::of(master, solver, BoundUse::Level).map_err(GaveUp::Unfit)?;
-    let nothing = vec![0.0; master.reduced().instance.n_members()];
-    let first = water_fill(&mut KindsOracle { kinds: &mut kinds, master }, solver, rates, &nothing)?;
-    let class_time = kinds.class_time(master)?;
-    Ok(Filled::new(master, class_time, first))
+    let mut kinds = KindProgram::of(columns, solver, BoundUse::Level).map_err(GaveUp::Unfit)?;
+    let nothing = vec![0.0; columns.reduced().instance.n_members()];
+    let first = water_fill(&mut KindsOracle { kinds: &mut kinds, columns }, solver, rates, &nothing)?;
+    let class_time = kinds.class_time(columns)?;
+    Ok(Filled::new(columns, class_time, first))
 }
 
 impl Oracle for KindsOracle<'_, '_> {
@@ -42,7 +42,7 @@ impl Oracle for KindsOracle<'_, '_> {
         let raised = [0.0].iter().chain(EASING_ROUNDING).find_map(|eased| {
             let demand = |(slope, base): (&f64, &f64)| Demand { slope: *slope, base: base * (1.0 - eased) };
             let demands: Vec<Demand> = slope.iter().zip(&state.reached).map(demand).collect();
-            self.kinds.raise(solver, self.master, &demands).ok()
+            self.kinds.raise(solver, self.columns, &demands).ok()
         });
         let raised = raised.ok_or(GaveUp::Unproven)?;
         let saturated = saturated(&raised.demand_price, slope, |_| true);

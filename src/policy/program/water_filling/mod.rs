@@ -42,8 +42,8 @@ pub(super) struct FirstLevel {
 }
 
 impl Filled {
-    fn new(master: &ProgramColumns<'_>, class_time: Vec<f64>, first: FirstLevel) -> Self {
-        Self { throughputs: levels::throughputs(&master.bound(), &class_time), class_time, first }
+    fn new(columns: &ProgramColumns<'_>, class_time: Vec<f64>, first: FirstLevel) -> Self {
+        Self { throughputs: levels::throughputs(&columns.bound(), &class_time), class_time, first }
     }
 }
 

@@ -38,10 +38,10 @@ pub(super) struct SinglesOracle<'a> {
 /// The lexicographic optimum, filled from throughputs of 0; fails where a program must be written.
 pub(in crate::policy::program) fn fill_singles(
     solver: &mut SolverContext,
-    master: &ProgramColumns<'_>,
+    columns: &ProgramColumns<'_>,
     rates: &impl Rising,
 ) -> Result<Filled, GaveUp> {
-    let bound = master.bound();
+    let bound = columns.bound();
     let (instance, n_columns) = (bound.instance(), bound.columns().len());
     let (n, k) = (instance.n_members(), instance.n_types());
     solver.may_replace_program().map_err(GaveUp::Unfit)?;
@@ -56,7 +56,7 @@ pub(in crate::policy::program) fn fill_singles(
         raised: None,
     };
     let first = water_fill(&mut oracle, solver, rates, &vec![0.0; n])?;
-    Ok(Filled::new(master, singles::class_time(&bound, &oracle.given), first))
+    Ok(Filled::new(columns, singles::class_time(&bound, &oracle.given), first))
 }
 
 impl Oracle for SinglesOracle<'_> {

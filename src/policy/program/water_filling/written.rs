@@ -79,7 +79,7 @@ impl Fixing {
 }
 
 struct WrittenOracle<'a, 'o> {
-    master: &'a mut ProgramColumns<'o>,
+    columns: &'a mut ProgramColumns<'o>,
     tight: TightRows,
     fixing: Fixing,
     first: Option<(Formulation, Answer)>,
@@ -91,7 +91,7 @@ struct WrittenOracle<'a, 'o> {
 /// saturated.
 pub(in crate::policy::program) fn fill_written(
     solver: &mut SolverContext,
-    master: &mut ProgramColumns<'_>,
+    columns: &mut ProgramColumns<'_>,
     rates: &impl Rising,
     base: &[f64],
 ) -> Result<(Filled, (Formulation, Answer), Fixing), SolvingError> {
@@ -99,12 +99,12 @@ pub(in crate::policy::program) fn fill_written(
     let (throughput_price, time_price) = (vec![0.0; n], vec![0.0; n]);
     let fixing = Fixing { step: vec![None; n], throughput_price, time_price, ..Fixing::default() };
     let tight = TightRows::default();
-    let mut oracle = WrittenOracle { master, tight, fixing, first: None, class_time: Vec::new() };
+    let mut oracle = WrittenOracle { columns, tight, fixing, first: None, class_time: Vec::new() };
     let filled = water_fill(&mut oracle, solver, rates, base);
-    let WrittenOracle { master, fixing, first: program, class_time, .. } = oracle;
-    master.free_all();
+    let WrittenOracle { columns, fixing, first: program, class_time, .. } = oracle;
+    columns.free_all();
     let program = program.ok_or(SolvingError::Empty);
-    Ok((Filled::new(master, class_time, filled?), program?, fixing))
+    Ok((Filled::new(columns, class_time, filled?), program?, fixing))
 }
 
 impl Oracle for WrittenOracle<'_, '_> {
@@ -125,14 +125,14 @@ impl Oracle for WrittenOracle<'_, '_> {
         }
         let ((raised, formulation, answer), demands) =
             self.raise_eased(solver, (slope, &state.reached, level_before))?;
-        self.tight.note(self.master, &formulation, &answer);
+        self.tight.note(self.columns, &formulation, &answer);
         let rows = formulation.level_rows();
         let tight = |member: usize| {
             let asked = demands[member].slope * raised.level + demands[member].base;
             (raised.throughputs[member] - asked) / formulation.row_scales[rows.start + member] <= SLACK_MAX
         };
         let saturated = saturated(&raised.demand_price, slope, tight);
-        self.fixing.note(&formulation, &answer, self.master.reduced().instance.n_types(), &saturated);
+        self.fixing.note(&formulation, &answer, self.columns.reduced().instance.n_types(), &saturated);
         self.first.get_or_insert((formulation, answer));
         self.class_time = raised.class_time;
         Ok(Step { level: raised.level, bound: raised.bound, saturated, throughputs: raised.throughputs })
@@ -164,7 +164,7 @@ impl WrittenOracle<'_, '_> {
         let without = EASING_FROM_TOLERANCE.iter().map(|eased| (*eased, false));
         for (eased, on_face) in once((0.0, false)).chain(on_face).chain(without) {
             if eased > 0.0 && !on_face {
-                self.master.free_all();
+                self.columns.free_all();
             }
             let demand = |(slope, base): (&f64, &f64)| Demand { slope: *slope, base: base * (1.0 - eased) };
             let demands: Vec<Demand> = slope.iter().zip(reached).map(demand).collect();
@@ -177,8 +177,8 @@ impl WrittenOracle<'_, '_> {
                 formulation.program.offset += formulation.program_objective(level_before);
                 formulation
             };
-            let solved = self.master.solve_priced(solver, formulate).map(|(formulation, answer)| {
-                let raised = LevelOptimum::of(self.master, &formulation, &answer);
+            let solved = self.columns.solve_priced(solver, formulate).map(|(formulation, answer)| {
+                let raised = LevelOptimum::of(self.columns, &formulation, &answer);
                 let above = LevelOptimum {
                     level: raised.level - level_before,
                     bound: raised.bound - level_before,
@@ -194,8 +194,8 @@ impl WrittenOracle<'_, '_> {
                 return outcome;
             }
         }
-        if self.master.is_priced() {
-            self.master.admit_all();
+        if self.columns.is_priced() {
+            self.columns.admit_all();
             return self.raise_eased(solver, (slope, reached, level_before));
         }
         outcome
