@@ -10,7 +10,7 @@ use crate::policy::program::kinds::LinearKinds;
 use crate::policy::program::program_columns::ProgramColumns;
 use crate::policy::program::singles;
 use crate::policy::program::solver_context::{SolverContext, SolvingError};
-use crate::policy::program::tolerances::WHOLE;
+use crate::policy::program::tolerances::COUNT_ROUNDING;
 use crate::program::{DROPPABLE_SLACK, Range};
 
 /// The most relaxations that are solved; then the best answer found, if there is one, ends the search.
@@ -69,7 +69,7 @@ pub(super) struct Relaxation {
     /// The part of each member's droppable constraint that is met: [members].
     pub(super) met: Vec<f64>,
     /// The undecided members with a droppable constraint, the one with the highest cost first; empty if costs are not known.
-    pub(super) dearest: Vec<usize>,
+    pub(super) costliest: Vec<usize>,
 }
 
 /// The relaxation that meets the droppable constraints of the most jobs after some choices; `None` if the choices
@@ -86,7 +86,7 @@ fn relaxation(
     if let Some(relaxed) = singles::relaxation(solver, columns, decided) {
         return Ok(Some(relaxed));
     }
-    let relaxed = |(most, met)| Relaxation { most, met, dearest: Vec::new() };
+    let relaxed = |(most, met)| Relaxation { most, met, costliest: Vec::new() };
     let n = decided.len() as f64;
     let due = decided.iter().filter(|decided| **decided == Some(true)).count() as f64;
     let all_due = |met: &[f64]| {
@@ -109,7 +109,7 @@ fn relaxation(
         return Ok(Some(relaxed((most - (n - 1.0) * due, met))));
     }
     let (most, _) = solve(asked(|decided, _| (up_to(decided == Some(true)), 1.0)))?;
-    if most < due - WHOLE {
+    if most < due - COUNT_ROUNDING {
         return Ok(None);
     }
     let bounded = asked(|decided, _| match decided {
@@ -141,7 +141,7 @@ fn branch_and_bound(
     let mut nodes = 0;
     while let Some(node) = open.pop() {
         let beaten = |most: f64, best: &Option<(f64, Vec<bool>)>| {
-            best.as_ref().is_some_and(|(met, _)| (most + WHOLE).floor() <= *met)
+            best.as_ref().is_some_and(|(met, _)| (most + COUNT_ROUNDING).floor() <= *met)
         };
         if beaten(node.most, &best) {
             continue;
@@ -154,7 +154,7 @@ fn branch_and_bound(
             solver.report().fallbacks.push(cut_short(n, *met, most));
             break;
         }
-        let Some(Relaxation { most, met, dearest }) = relaxation(solver, columns, &node.decided)? else {
+        let Some(Relaxation { most, met, costliest }) = relaxation(solver, columns, &node.decided)? else {
             continue;
         };
         // Requiring less of a job keeps an allocation feasible: constraints met in part may be dropped altogether.
@@ -164,12 +164,12 @@ fn branch_and_bound(
             best = Some((count, rounded));
         }
         if !beaten(most, &best) {
-            let count = (most + WHOLE).floor();
-            let dropped = singles::drop_dearest(solver, columns, (&node.decided, count), &dearest);
+            let count = (most + COUNT_ROUNDING).floor();
+            let dropped = singles::drop_costliest(solver, columns, (&node.decided, count), &costliest);
             best = dropped.map(|dropped| (count, dropped)).or(best);
         }
         let fractional = (0..n)
-            .filter(|member| (WHOLE..1.0 - DROPPABLE_SLACK).contains(&met[*member]))
+            .filter(|member| (COUNT_ROUNDING..1.0 - DROPPABLE_SLACK).contains(&met[*member]))
             .max_by(|a, b| met[*a].total_cmp(&met[*b]).then(b.cmp(a)));
         let Some(member) = fractional.filter(|_| !beaten(most, &best)) else { continue };
         // The larger the part that is met, the likelier the whole can be: that branch is taken first.
@@ -185,7 +185,7 @@ fn branch_and_bound(
 /// The statement in the report on a search that was not finished.
 fn cut_short(n: usize, met: f64, most: f64) -> String {
     let n = n as f64;
-    let least = n - (most + WHOLE).floor();
+    let least = n - (most + COUNT_ROUNDING).floor();
     format!(
         "droppable constraints: {} of {n} dropped after {NODES_MAX} programs, at least {least} must be",
         n - met

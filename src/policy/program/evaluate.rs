@@ -22,7 +22,7 @@ impl ProgramPolicy {
         if self.options.view == ThroughputView::Measured {
             return Ok(None);
         }
-        self.value_seen(problem, allocation, &ThroughputView::Measured).map(Some)
+        self.value_by_view(problem, allocation, &ThroughputView::Measured).map(Some)
     }
 
     /// The policy's objective at any allocation, as if this policy had given it; jobs have accumulated the isolated time that
@@ -31,10 +31,10 @@ impl ProgramPolicy {
     /// # Errors
     /// If the problem lacks what the policy reads.
     pub fn value_of(&self, problem: &Problem, allocation: &Allocation) -> Result<f64, PolicyError> {
-        self.value_seen(problem, allocation, &self.options.view)
+        self.value_by_view(problem, allocation, &self.options.view)
     }
 
-    fn value_seen(
+    fn value_by_view(
         &self,
         problem: &Problem,
         allocation: &Allocation,

@@ -22,7 +22,7 @@ const LEAST: f64 = 1e-9;
 const ROUNDS_MAX: usize = 64;
 
 /// Jobs alike in speeds, size and time: each exchange takes the same part of the time of each of them.
-struct Alike {
+struct AlikeJobs {
     /// Positions of the jobs' rows.
     rows: Vec<usize>,
     scale_factor: f64,
@@ -94,13 +94,13 @@ pub(super) fn on_faster_types(
     let mut shares: Vec<(Combination<JobIndex>, Vec<f64>)> =
         rows.map(|(row, combination)| (*combination, allocation.shares().row(row).to_vec())).collect();
     let mut idle = idle_workers(problem, &shares);
-    let mut groups = alike(problem, &shares);
+    let mut groups = groups_of_alike(problem, &shares);
     let exchanges = exchanges(problem, &groups);
     let mut has_moved = vec![false; groups.len()];
     for _ in 0..ROUNDS_MAX {
         let mut moves = false;
         for Exchange { group, from, to, .. } in &exchanges {
-            let Alike { rows, scale_factor, time, .. } = &mut groups[*group];
+            let AlikeJobs { rows, scale_factor, time, .. } = &mut groups[*group];
             let size = *scale_factor * rows.len() as f64;
             let moved = time[*from].min(idle[*to] / size);
             if moved <= LEAST {
@@ -146,7 +146,7 @@ fn idle_workers(problem: &Problem, shares: &[(Combination<JobIndex>, Vec<f64>)])
 type Key = (u32, Vec<u64>, Vec<u64>, usize);
 
 /// Groups of jobs alone that have time and are alike, in order of the first job of each.
-fn alike(problem: &Problem, shares: &[(Combination<JobIndex>, Vec<f64>)]) -> Vec<Alike> {
+fn groups_of_alike(problem: &Problem, shares: &[(Combination<JobIndex>, Vec<f64>)]) -> Vec<AlikeJobs> {
     let has_time = |(_, (combination, row)): &(usize, &(Combination<JobIndex>, Vec<f64>))| {
         !combination.is_pair() && row.iter().any(|share| *share > LEAST)
     };
@@ -157,21 +157,21 @@ fn alike(problem: &Problem, shares: &[(Combination<JobIndex>, Vec<f64>)]) -> Vec
     };
     let mut keys: Vec<Key> = shares.iter().enumerate().filter(has_time).map(key).collect();
     keys.sort_unstable();
-    let group = |keys: &[Key]| Alike {
+    let group = |keys: &[Key]| AlikeJobs {
         rows: keys.iter().map(|(.., row)| *row).collect(),
         scale_factor: f64::from(keys[0].0),
         speeds: keys[0].1.iter().map(|bits| f64::from_bits(*bits)).collect(),
         time: keys[0].2.iter().map(|bits| f64::from_bits(*bits)).collect(),
     };
     let same = |one: &Key, other: &Key| (one.0, &one.1, &one.2) == (other.0, &other.1, &other.2);
-    let mut groups: Vec<Alike> = keys.chunk_by(same).map(group).collect();
+    let mut groups: Vec<AlikeJobs> = keys.chunk_by(same).map(group).collect();
     groups.sort_by_key(|group| group.rows[0]);
     groups
 }
 
 /// The exchanges that gain speed, the largest gain for a worker first, relative to the job's fastest type.
-fn exchanges(problem: &Problem, groups: &[Alike]) -> Vec<Exchange> {
-    let fits = |to: usize, group: &Alike| {
+fn exchanges(problem: &Problem, groups: &[AlikeJobs]) -> Vec<Exchange> {
+    let fits = |to: usize, group: &AlikeJobs| {
         f64::from(problem.cluster().types()[WorkerTypeId::from_index(to)].n_workers) >= group.scale_factor
     };
     let mut found = Vec::new();

@@ -70,7 +70,7 @@ pub(super) fn expand(
     for begin in (0..if with_time.is_empty() { 0 } else { n_jobs }).step_by(BLOCK) {
         let end = n_jobs.min(begin + BLOCK);
         builder.prefetch(begin + AHEAD..end + AHEAD);
-        for JobPair { first, second, place, fraction } in pairs.of_first(begin..end) {
+        for JobPair { first, second, place, fraction } in pairs.pairs_of(begin..end) {
             let [first, second] = [*first, *second].map(|job| JobIndex::from_index(job as usize));
             let pair = Combination::pair(first, second);
             if let Some(together) = &together[*place as usize] {
@@ -152,10 +152,10 @@ impl<'a> Pairs<'a> {
 
     /// The pairs of these first jobs, by first job, then by second. Calls must go through all jobs in order. Counting
     /// by first job leaves few pairs to sort.
-    fn of_first(&mut self, jobs: Range<usize>) -> &[JobPair] {
+    fn pairs_of(&mut self, jobs: Range<usize>) -> &[JobPair] {
         self.found.clear();
         for pair in &mut self.of_classes {
-            pair.until(jobs.clone(), &mut self.found);
+            pair.push_divided(jobs.clone(), &mut self.found);
         }
         self.ends.clear();
         self.ends.resize(jobs.len(), 0);
@@ -196,9 +196,9 @@ impl ClassPair<'_> {
     }
 
     /// Adds the pairs with a first job in this range, which follows the range of the call before.
-    fn until(&mut self, jobs: Range<usize>, found: &mut Vec<JobPair>) {
+    fn push_divided(&mut self, jobs: Range<usize>, found: &mut Vec<JobPair>) {
         if self.division.is_none() {
-            self.all_of(jobs, found);
+            self.push_all(jobs, found);
             return;
         }
         let mut next = self.next;
@@ -210,7 +210,7 @@ impl ClassPair<'_> {
     }
 
     /// Adds every pair of two jobs of the classes with a first job in this range.
-    fn all_of(&self, jobs: Range<usize>, found: &mut Vec<JobPair>) {
+    fn push_all(&self, jobs: Range<usize>, found: &mut Vec<JobPair>) {
         let [of_a, of_b] = self.jobs;
         let mut add = |of: &[u32], others: &[u32]| {
             for first in &of[of.partition_point(|job| (*job as usize) < jobs.start)

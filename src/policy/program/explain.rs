@@ -5,7 +5,7 @@ mod reasons;
 #[cfg(test)]
 mod tests;
 
-pub(super) use prices::Held;
+pub(super) use prices::DecisionUse;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,9 +15,9 @@ use crate::policy::decision::Decision;
 use crate::policy::explain::{Binding, ConstraintExplanation, ConstraintRow, Explanation, Fixed, IDLE_MIN};
 use crate::policy::program::explain::prices::{RowPrices, is_close, rise, row_sizes};
 use crate::policy::program::explain::reasons::{Idle, Reasons};
+use crate::policy::program::optimum::Optimum;
 use crate::policy::program::recorded::SolvedProgram;
 use crate::policy::program::reduce::Reduced;
-use crate::policy::program::solve::Optimum;
 use crate::problem::Problem;
 use crate::program::expression::Subject;
 use crate::program::{BoundObjective, Constraint, Objective};
@@ -32,7 +32,7 @@ pub(super) struct Explained {
     pub(super) solved: Optimum,
     pub(super) decision: Decision,
     /// The decision's throughputs, time and workers; none if the program that gives the prices is over other members.
-    pub(super) held: Option<Held>,
+    pub(super) held: Option<DecisionUse>,
 }
 
 /// Explains a decision: what its shares say, with the prices of the program that explains it.
@@ -96,7 +96,7 @@ pub(super) fn explain(problem: &Problem, bound: &BoundObjective<'_>, explained: 
         }
     }
     explanation.prices_unknown = prices.err();
-    let levels = solved.fixing.is_some().then_some(solved.price_factor < 0.0);
+    let levels = solved.saturation_duals.is_some().then_some(solved.price_factor < 0.0);
     explanation.program = Some(SolvedProgram {
         purpose: solved.explaining.purpose(levels),
         value_map: Some(formulation.value_map),
@@ -138,7 +138,7 @@ struct ConstraintSources<'a> {
     bound: &'a BoundObjective<'a>,
     reduced: &'a Reduced,
     decision: &'a Decision,
-    held: Option<&'a Held>,
+    held: Option<&'a DecisionUse>,
     prices: Option<&'a RowPrices>,
     sizes: &'a BTreeMap<(usize, usize), f64>,
 }
@@ -183,8 +183,8 @@ impl ConstraintSources<'_> {
 
 /// The step of water filling that fixed a member's jobs, with its prices; the first step sets the objective.
 fn fixed(bound: &BoundObjective<'_>, solved: &Optimum, member: usize, level: f64) -> Option<Fixed> {
-    let fixing = solved.fixing.as_ref()?;
-    let step = fixing.step[member]?;
+    let saturation_duals = solved.saturation_duals.as_ref()?;
+    let step = saturation_duals.step[member]?;
     // Where the inverse of the level is raised, prices are changes of the inverse: d(1/u) = −du/u².
     let factor = if solved.price_factor < 0.0 { -level * level } else { 1.0 };
     let n_jobs = bound.instance().multiplicity[member];
@@ -196,8 +196,9 @@ fn fixed(bound: &BoundObjective<'_>, solved: &Optimum, member: usize, level: f64
     let own = bound.objective().constraints();
     let mut constraints: Vec<Vec<Option<f64>>> = own.iter().map(rows).collect();
     // A row with a price at an earlier step raises that step's level first; the effect on this step is not known.
-    let earlier = fixing.first_own.iter().filter(|(_, first)| **first < step).map(|(row, _)| (*row, None));
-    let here = fixing.own[step].iter().map(|((of, position), price)| {
+    let earlier =
+        saturation_duals.first_own.iter().filter(|(_, first)| **first < step).map(|(row, _)| (*row, None));
+    let here = saturation_duals.own[step].iter().map(|((of, position), price)| {
         ((*of, *position), Some(factor * bound.price_of_side(&own[*of], *position, *price)))
     });
     for ((of, position), price) in here.chain(earlier) {
@@ -210,15 +211,15 @@ fn fixed(bound: &BoundObjective<'_>, solved: &Optimum, member: usize, level: f64
         }
     }
     let raises_earlier = |first: &Option<usize>| first.is_some_and(|first| first < step);
-    let one_more = fixing.one_more[step].iter().zip(&fixing.first_one_more);
+    let one_more = saturation_duals.one_more[step].iter().zip(&saturation_duals.first_one_more);
     Some(Fixed {
         step: step + 1,
-        steps: fixing.one_more.len(),
+        steps: saturation_duals.one_more.len(),
         level,
         one_more: one_more.map(|(price, first)| (!raises_earlier(first)).then_some(factor * price)).collect(),
         throughput_price: rise(bound, solved, member)
-            .map(|rise| factor * fixing.throughput_price[member] * rise / n_jobs),
-        time_price: factor * fixing.time_price[member],
+            .map(|rise| factor * saturation_duals.throughput_price[member] * rise / n_jobs),
+        time_price: factor * saturation_duals.time_price[member],
         constraints,
     })
 }

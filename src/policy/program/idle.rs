@@ -15,7 +15,7 @@ const CONIC_MIN: f64 = 1e-6;
 const LINEAR_MIN: f64 = 1e-4;
 
 /// Workers and time that class times leave unused.
-struct Left {
+struct Unused {
     /// Workers of each type that are unused: [K].
     idle: Vec<f64>,
     /// Class time that members do not use: [members].
@@ -24,7 +24,7 @@ struct Left {
     throughput: Vec<f64>,
 }
 
-impl Left {
+impl Unused {
     /// The workers and the time that class times leave; `None` if of no type more than a part `least` is unused.
     fn of(bound: &BoundObjective<'_>, class_time: &[f64], least: f64) -> Option<Self> {
         let instance = bound.instance();
@@ -84,11 +84,11 @@ pub(super) fn use_idle(
     let constrained = !bound.objective().constraints().is_empty();
     let instance = bound.instance();
     let n = instance.n_members();
-    let left = Left::of(bound, class_time, least)?;
-    if !left.has_use(bound, class_time, least) {
+    let unused = Unused::of(bound, class_time, least)?;
+    if !unused.has_use(bound, class_time, least) {
         return None;
     }
-    let Left { mut idle, mut free, mut throughput } = left;
+    let Unused { mut idle, mut free, mut throughput } = unused;
     let keeps = constraints_kept(bound, class_time);
     let speed = |at: usize| {
         let column = &bound.columns()[at];
@@ -122,7 +122,7 @@ pub(super) fn use_idle(
             continue;
         }
         let before = constrained.then(|| filled.clone());
-        shift(&mut filled, *at, &moves);
+        move_time(&mut filled, *at, &moves);
         if let Some(before) = before.filter(|_| !keeps(&filled)) {
             filled = before;
             continue;
@@ -165,7 +165,7 @@ fn constraints_kept(bound: &BoundObjective<'_>, class_time: &[f64]) -> impl Fn(&
 }
 
 /// Moves class time to a column, from other columns or from time that was not used.
-fn shift(class_time: &mut [f64], to: usize, moves: &[(Option<usize>, f64)]) {
+fn move_time(class_time: &mut [f64], to: usize, moves: &[(Option<usize>, f64)]) {
     for (from, time) in moves {
         class_time[to] += time;
         if let Some(from) = from {

@@ -6,11 +6,10 @@
 use crate::policy::decision::PolicyError;
 use crate::policy::program::hierarchy::Hierarchy;
 use crate::policy::program::idle::use_idle;
+use crate::policy::program::optimum::Optimum;
 use crate::policy::program::policy::ProgramPolicy;
 use crate::policy::program::program_columns::ProgramColumns;
 use crate::policy::program::rounding::MISSED_MAX;
-use crate::policy::program::singles;
-use crate::policy::program::solve::Optimum;
 use crate::program::Sense;
 use crate::solver::certificate::TOLERANCE;
 
@@ -25,22 +24,22 @@ pub(super) enum Late {
 
 /// What a decision that may be late has found so far.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Found {
+pub(super) struct FoundSoFar {
     /// The answer to the last program: class times of its columns, which are the first of all.
     class_time: Vec<f64>,
     /// The tightest proven bound on the objective.
     bound: Option<f64>,
 }
 
-impl Found {
+impl FoundSoFar {
     /// Keeps the class times of an answer.
-    pub(super) fn keep(&mut self, class_time: &[f64]) {
+    pub(super) fn keep_class_time(&mut self, class_time: &[f64]) {
         self.class_time.clear();
         self.class_time.extend_from_slice(class_time);
     }
 
     /// Forgets class times, which are of other columns from now on.
-    pub(super) fn forget(&mut self) {
+    pub(super) fn forget_class_time(&mut self) {
         self.class_time.clear();
     }
 
@@ -64,7 +63,9 @@ impl ProgramPolicy {
 
     /// Is the time of a decision over whose best allocation so far is asked for?
     pub(super) fn is_late(&self) -> bool {
-        self.late == Late::BestSoFar && self.solver.broken_off().is_ok() && self.solver.check_time().is_err()
+        self.late == Late::BestSoFar
+            && self.solver.check_interrupt().is_ok()
+            && self.solver.check_time().is_err()
     }
 
     /// The optimum of the programs over `columns` or, where the time for it is over and that is asked for, the best found so far.
@@ -85,7 +86,7 @@ impl ProgramPolicy {
     fn best_found(&mut self, columns: &mut ProgramColumns<'_>) -> Option<Optimum> {
         let bound = columns.bound();
         let sense = bound.objective().sense();
-        let found = &mut self.solver.found;
+        let found = &mut self.solver.found_so_far;
         let (mut last, mut proven) = (std::mem::take(&mut found.class_time), found.bound.take());
         last.resize(bound.columns().len(), 0.0);
         let mut isolated = bound.isolated();
@@ -123,7 +124,7 @@ impl ProgramPolicy {
         report
             .fallbacks
             .push("the time for the decision was over: the best allocation found so far".to_owned());
-        Some(singles::without_program(class_time, bound))
+        Some(Optimum::without_program(class_time, bound))
     }
 }
 
@@ -213,7 +214,7 @@ mod tests {
 
     #[test]
     fn the_bound_that_was_proven_last_is_kept_and_constraints_that_nothing_known_keeps_are_an_error() {
-        let mut found = Found::default();
+        let mut found = FoundSoFar::default();
         found.keep_bound(3.0, Sense::Maximize);
         found.keep_bound(4.0, Sense::Maximize);
         assert_eq!(found.bound, Some(3.0));
@@ -239,8 +240,8 @@ mod tests {
         let limits = crate::policy::program::program_columns::PricingLimits::NEVER;
         let mut columns = ProgramColumns::new(&objective, reduced, binding, None, limits);
         let optimum = decision.objective.unwrap();
-        policy.solver.found.keep(&solved.class_time);
-        policy.solver.found.keep_bound(optimum.bound, Sense::Maximize);
+        policy.solver.found_so_far.keep_class_time(&solved.class_time);
+        policy.solver.found_so_far.keep_bound(optimum.bound, Sense::Maximize);
         let best = policy.best_found(&mut columns).unwrap();
         let value = columns.bound().value(&columns.bound().point(&best.class_time));
         assert!((value - optimum.value).abs() < 1e-6 && (best.bound - optimum.bound).abs() < 1e-9);

@@ -43,7 +43,7 @@ impl LevelOptimum {
 
 /// The highest common level of `demands`, by a program, which is returned with its answer. The memory of an `old`
 /// formulation over the same columns is used again.
-pub(super) fn raise(
+pub(super) fn raise_by_program(
     solver: &mut SolverContext,
     columns: &mut ProgramColumns<'_>,
     demands: &[Demand],

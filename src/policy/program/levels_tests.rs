@@ -7,7 +7,7 @@ use proptest::strategy::Strategy;
 
 use crate::index::{Id, JobId};
 use crate::policy::program::hierarchy::{Hierarchy, Rates};
-use crate::policy::program::levels::{raise, throughputs};
+use crate::policy::program::levels::{raise_by_program, throughputs};
 use crate::policy::program::parametric::best_worst;
 use crate::policy::program::program_columns::ProgramColumns;
 use crate::policy::program::solver_context::SolverContext;
@@ -72,7 +72,7 @@ fn fill_by_definition(columns: &mut ProgramColumns<'_>, slope: &[f64]) -> Vec<f6
             None => Demand { slope, base: 0.0 },
         };
         let demands: Vec<Demand> = (0..n).map(|member| demand(member, slope[member])).collect();
-        let level = raise(&mut solver, columns, &demands, None).unwrap().0.level;
+        let level = raise_by_program(&mut solver, columns, &demands, None).unwrap().0.level;
         let mut found = Vec::new();
         for member in (0..n).filter(|member| frozen[*member].is_none()) {
             let alone: Vec<Demand> = (0..n)
@@ -82,7 +82,7 @@ fn fill_by_definition(columns: &mut ProgramColumns<'_>, slope: &[f64]) -> Vec<f6
                     (false, Some(floor)) => Demand::floor(floor * (1.0 - 1e-12)),
                 })
                 .collect();
-            let gain = raise(&mut solver, columns, &alone, None).unwrap().0.level - level;
+            let gain = raise_by_program(&mut solver, columns, &alone, None).unwrap().0.level - level;
             if gain <= 1e-6 * level.max(1e-9) {
                 found.push(member);
             }
@@ -166,7 +166,7 @@ proptest! {
         let required = |member| columns.bound().required(member, below).unwrap().value;
         let demands: Vec<Demand> = (0..n).map(|member| Demand { slope: required(member), base: 0.0 }).collect();
         if demands.iter().all(|demand| demand.slope.is_finite()) {
-            let raised = raise(&mut solver(), &mut columns, &demands, None).unwrap().0;
+            let raised = raise_by_program(&mut solver(), &mut columns, &demands, None).unwrap().0;
             prop_assert!(raised.bound < 1.0);
         }
     }

@@ -18,6 +18,7 @@ mod kinds;
 mod late;
 mod levels;
 mod objective_report;
+mod optimum;
 mod options;
 mod pair_pricing;
 mod pairs;

@@ -59,9 +59,9 @@ impl Parametric {
         let n = columns.reduced().instance.n_members();
         let required = (0..n).map(|member| levels.required(member, self.value).value);
         let demands: Vec<Demand> = required.map(|slope| Demand { slope, base: 0.0 }).collect();
-        solver.purpose(Purpose::Tried { level: self.value });
+        solver.set_purpose(Purpose::Tried { level: self.value });
         let (raised, formulation, answer) =
-            levels::raise(solver, columns, &demands, self.formulation.take())?;
+            levels::raise_by_program(solver, columns, &demands, self.formulation.take())?;
         self.raised.demand_price = raised.demand_price;
         self.formulation = Some(formulation);
         (self.tried, self.demands) = (self.value, demands);
@@ -96,19 +96,20 @@ pub(super) fn best_worst(
     let worst = |a: f64, b: f64| if sense == Sense::Minimize { a.max(b) } else { a.min(b) };
     let (mut tried, mut off) = (ideal, GAP_MAX / 16.0);
     let mut best: Option<Parametric> = None;
-    let mut old = None;
+    let mut last_formulation = None;
     for _ in 0..STEPS_MAX {
         let required = members.clone().map(|member| levels.required(member, tried).value);
         let demands: Vec<Demand> = required.map(|slope| Demand { slope, base: 0.0 }).collect();
-        solver.purpose(Purpose::Tried { level: tried });
-        let (raised, proof) = tried_at(solver, columns, kinds.as_deref_mut(), &demands, &mut old)?;
+        solver.set_purpose(Purpose::Tried { level: tried });
+        let (raised, proof) =
+            largest_common_part(solver, columns, kinds.as_deref_mut(), &demands, &mut last_formulation)?;
         let value = members
             .clone()
             .map(|member| levels.level(member, raised.throughputs[member]))
             .fold(if sense == Sense::Minimize { f64::NEG_INFINITY } else { f64::INFINITY }, worst);
         let attained =
             best.as_ref().map_or(value, |best| if better(value, best.value) { value } else { best.value });
-        let next = cut(&levels, &raised, tried, attained).map_or(ideal, |next| worst(ideal, next));
+        let next = newton_level(&levels, &raised, tried, attained).map_or(ideal, |next| worst(ideal, next));
         let found = Parametric { raised, tried, demands, value, bound: ideal, proof, formulation: None };
         let best = match &mut best {
             Some(best) if !better(value, best.value) => best,
@@ -116,7 +117,7 @@ pub(super) fn best_worst(
         };
         let stuck = (next - ideal).abs() <= PROGRESS_MIN * (best.value - ideal).abs();
         ideal = next;
-        solver.found.keep_bound(ideal, sense);
+        solver.found_so_far.keep_bound(ideal, sense);
         best.bound = if better(ideal, best.value) { ideal } else { best.value };
         if (best.value - ideal).abs() <= GAP_MAX * best.value.abs().max(f64::MIN_POSITIVE) {
             break;
@@ -131,17 +132,17 @@ pub(super) fn best_worst(
         }
     }
     let found = best.ok_or(SolvingError::Empty)?;
-    Ok(Parametric { formulation: old, ..found })
+    Ok(Parametric { formulation: last_formulation, ..found })
 }
 
 /// The largest part of `demands` that all members can have, by a program only where one must be written; the memory
-/// of `old`, the last program, is used again.
-fn tried_at(
+/// of `last_formulation`, the last program, is used again.
+fn largest_common_part(
     solver: &mut SolverContext,
     columns: &mut ProgramColumns<'_>,
     kinds: Option<&mut KindProgram>,
     demands: &[Demand],
-    old: &mut Option<Formulation>,
+    last_formulation: &mut Option<Formulation>,
 ) -> Result<(LevelOptimum, Proof), SolvingError> {
     if let Some(kinds) = kinds {
         let why = |why| SolvingError::Strategy { strategy: Strategy::Kinds, why };
@@ -154,21 +155,22 @@ fn tried_at(
         ));
     }
     // If prices do not converge at this level, they may at the next.
-    if let Some((raised, prices)) = singles::raise(solver, columns, demands) {
+    if let Some((raised, prices)) = singles::raise_by_prices(solver, columns, demands) {
         return Ok((raised, Proof { answer: None, prices: Some(prices) }));
     }
     if solver.strategy() == Strategy::Singles {
         solver.give_up(GaveUp::Unproven, Strategy::Written)?;
     }
-    let (raised, formulation, answer) = levels::raise(solver, columns, demands, old.take())?;
-    *old = Some(formulation);
+    let (raised, formulation, answer) =
+        levels::raise_by_program(solver, columns, demands, last_formulation.take())?;
+    *last_formulation = Some(formulation);
     Ok((raised, Proof { answer: Some(answer), prices: None }))
 }
 
 /// The level of which the required throughputs, at the prices of the duals, are worth exactly the bound of the duals:
 /// by bisection between the level tried and an attained one. No allocation is better than it. `None` if the duals do
 /// not exclude the level tried.
-fn cut(levels: &Levels, raised: &LevelOptimum, tried: f64, attained: f64) -> Option<f64> {
+fn newton_level(levels: &Levels, raised: &LevelOptimum, tried: f64, attained: f64) -> Option<f64> {
     let asks_too_much = |level: f64| {
         let priced = raised.demand_price.iter().enumerate().filter(|(_, price)| **price > 0.0);
         priced.map(|(member, price)| price * levels.required(member, level).value).sum::<f64>() > raised.bound

@@ -14,13 +14,14 @@ use crate::policy::program::explain::explain;
 use crate::policy::program::hierarchy::Hierarchy;
 use crate::policy::program::isolated_time::IsolatedTime;
 use crate::policy::program::late::Late;
+use crate::policy::program::optimum::Optimum;
 use crate::policy::program::options::{ProgramOptions, Refine};
 use crate::policy::program::pairs::Pairing;
 use crate::policy::program::program_columns::{PricingLimits, ProgramColumns};
 use crate::policy::program::recorded::Purpose;
 use crate::policy::program::reduce::{Reduced, Selection, reduce};
-use crate::policy::program::rounding::{MISSED_MAX, within, without_rounding};
-use crate::policy::program::solve::{Optimum, Task};
+use crate::policy::program::rounding::{MISSED_MAX, scaled_to_fit, without_rounding};
+use crate::policy::program::solve::Task;
 use crate::policy::program::solver_context::{SolverContext, SolvingError};
 use crate::policy::view::ThroughputView;
 use crate::problem::{ActiveJob, Colocation, Problem};
@@ -137,21 +138,22 @@ impl ProgramPolicy {
 
     pub(super) fn solve(&mut self, problem: &Problem) -> Result<(Reduced, Optimum, Decision), PolicyError> {
         self.check_data(problem)?;
-        self.solver.begin(self.options.objective.route().name());
+        self.solver.begin_decision(self.options.objective.route().name());
         let isolated_elapsed = self
             .isolated_time
             .as_mut()
             .map(|time| time.update(problem, &self.options.view))
             .unwrap_or_default();
-        let decided =
-            self.attempt(problem, &isolated_elapsed).and_then(|(reduced, mut solved, mut decision)| {
+        let decided = self.decide_dropping_fewest(problem, &isolated_elapsed).and_then(
+            |(reduced, mut solved, mut decision)| {
                 if self.options.discounted {
                     decision = self.discounted(problem, &reduced, &mut solved, decision)?;
                 }
                 Ok((reduced, solved, decision))
-            });
+            },
+        );
         // A decision that was broken off is an error, whatever came of it.
-        self.solver.broken_off().map_err(|error| self.error(error))?;
+        self.solver.check_interrupt().map_err(|error| self.error(error))?;
         let (reduced, solved, mut decision) = decided?;
         self.exchange(problem, &mut decision)?;
         decision.solve = Some(self.solver.report().clone());
@@ -159,7 +161,7 @@ impl ProgramPolicy {
     }
 
     /// The decision in which the droppable constraints of the fewest jobs are dropped.
-    fn attempt(
+    fn decide_dropping_fewest(
         &mut self,
         problem: &Problem,
         isolated_elapsed: &[f64],
@@ -171,7 +173,7 @@ impl ProgramPolicy {
         let objective = self.options.objective.clone();
         let mut columns =
             self.program_columns(problem, &objective, &self.selection(isolated_elapsed, &[], classes))?;
-        self.solver.group(&columns.reduced().classes);
+        self.solver.set_classes(&columns.reduced().classes);
         let published = self.options.fidelity == Fidelity::Published;
         // If the time is over, the search for the optimum is, too.
         let settled = |policy: &mut Self, columns: &mut ProgramColumns<'_>| match policy.drop_fewest(columns)
@@ -184,17 +186,17 @@ impl ProgramPolicy {
             columns.drop_constraints(vec![true; columns.reduced().instance.n_members()]);
         } else if !is_settled {
             // Only some jobs of a class lose their constraint: find which by a program over jobs, and group the jobs anew.
-            let mut apart =
+            let mut columns_of_jobs =
                 self.program_columns(problem, &objective, &self.selection(isolated_elapsed, &[], false))?;
-            self.solver.group(&apart.reduced().classes);
-            self.drop_fewest(&mut apart)?;
-            let dropped = &apart.reduced().instance.dropped;
+            self.solver.set_classes(&columns_of_jobs.reduced().classes);
+            self.drop_fewest(&mut columns_of_jobs)?;
+            let dropped = &columns_of_jobs.reduced().instance.dropped;
             columns = self.program_columns(
                 problem,
                 &objective,
                 &self.selection(isolated_elapsed, dropped, classes),
             )?;
-            self.solver.group(&columns.reduced().classes);
+            self.solver.set_classes(&columns.reduced().classes);
             self.drop_fewest(&mut columns)?;
         }
         let hierarchy = |classes| Hierarchy::new(problem, classes, published);
@@ -273,12 +275,18 @@ impl ProgramPolicy {
     /// Drops droppable constraints of as few members as possible; false where only some jobs of a class would lose
     /// theirs: then each job must first be a member of its own.
     fn drop_fewest(&mut self, columns: &mut ProgramColumns<'_>) -> Result<bool, PolicyError> {
-        let done = self.solver.doing(Purpose::Droppable, |solver| droppable::drop_fewest(solver, columns));
-        done.map_err(|error| self.contradicted(error, columns, Stage::Undropped))
+        let done =
+            self.solver.with_purpose(Purpose::Droppable, |solver| droppable::drop_fewest(solver, columns));
+        done.map_err(|error| self.error_or_conflicts(error, columns, Stage::Undropped))
     }
 
     /// The error of a program or, where constraints that contradict one another are its cause, these constraints.
-    fn contradicted(&self, error: SolvingError, columns: &ProgramColumns<'_>, stage: Stage) -> PolicyError {
+    fn error_or_conflicts(
+        &self,
+        error: SolvingError,
+        columns: &ProgramColumns<'_>,
+        stage: Stage,
+    ) -> PolicyError {
         let constrained = error.may_be_infeasible() && !self.options.objective.constraints().is_empty();
         let limits = self.solver.limits();
         let found = constrained.then(|| conflicts(columns.reduced(), &columns.bound(), stage, &limits));
@@ -310,7 +318,7 @@ impl ProgramPolicy {
                 .map(|bound| bound.point(&solved.class_time).throughput().to_vec())
         };
         let with = throughput(reduced, solved).map_err(|error| self.bind_error(&error, reduced))?;
-        self.solver.purpose(Purpose::Without);
+        self.solver.set_purpose(Purpose::Without);
         for member in 0..with.len() {
             let discount = match discount::without(reduced, member) {
                 None => 1.0,
@@ -342,7 +350,7 @@ impl ProgramPolicy {
         hierarchy: Option<&Hierarchy>,
     ) -> Result<Optimum, PolicyError> {
         let mut task = Task { columns, refine: self.options.refine, centred: self.centred, hierarchy };
-        task.solve(&mut self.solver).map_err(|error| self.contradicted(error, columns, Stage::Dropped))
+        task.solve(&mut self.solver).map_err(|error| self.error_or_conflicts(error, columns, Stage::Dropped))
     }
 
     pub(super) fn decide(
@@ -358,9 +366,10 @@ impl ProgramPolicy {
         } else {
             without_rounding(reduced, &bound, &solved.class_time)
         };
-        let (allocation, class_time) =
-            within(class_time, |class_time| expand(problem, reduced, bound.columns(), class_time, rounding))
-                .map_err(|source| PolicyError::Allocation { policy: self.options.name.clone(), source })?;
+        let (allocation, class_time) = scaled_to_fit(class_time, |class_time| {
+            expand(problem, reduced, bound.columns(), class_time, rounding)
+        })
+        .map_err(|source| PolicyError::Allocation { policy: self.options.name.clone(), source })?;
         let point = bound.point(&class_time);
         let violation_max = allocation.violation_max().max(self.own_violation(columns, &bound, &point)?);
         let value = solved.value(&bound, &point);
@@ -394,7 +403,7 @@ impl ProgramPolicy {
         RoundRules { type_order, pair_fillers, within_shares, ..RoundRules::default() }
     }
 
-    fn empty(&self, problem: &Problem) -> Result<Decision, PolicyError> {
+    fn decide_without_jobs(&self, problem: &Problem) -> Result<Decision, PolicyError> {
         let allocation = Allocation::check(problem, std::iter::empty())
             .map_err(|source| PolicyError::Allocation { policy: self.options.name.clone(), source })?;
         Ok(Decision { rules: self.rules(), ..Decision::of(allocation) })
@@ -439,14 +448,14 @@ impl Policy for ProgramPolicy {
 
     fn allocate(&mut self, problem: &Problem) -> Result<Decision, PolicyError> {
         if problem.n_jobs() == 0 {
-            return self.empty(problem);
+            return self.decide_without_jobs(problem);
         }
         self.solve(problem).map(|(_, _, decision)| decision)
     }
 
     fn explain(&mut self, problem: &Problem) -> Result<Explanation, PolicyError> {
         if problem.n_jobs() == 0 {
-            let decision = self.empty(problem)?;
+            let decision = self.decide_without_jobs(problem)?;
             return Ok(Explanation::of_shares(problem, decision, "there are no jobs".to_owned()));
         }
         let state = self.state();

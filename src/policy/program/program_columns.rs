@@ -141,7 +141,7 @@ impl<'a> ProgramColumns<'a> {
         solver: &mut SolverContext,
         formulation: &Formulation,
     ) -> Result<Answer, SolvingError> {
-        solver.means(formulation);
+        solver.record_value_map(formulation);
         let paired = !self.reduced.pairs.is_empty();
         let crash = || crash_basis(formulation);
         let from = match self.pricing {
@@ -152,7 +152,7 @@ impl<'a> ProgramColumns<'a> {
         };
         let mut answer = solver.solve(&formulation.program, from)?;
         clear_forbidden(formulation, &mut answer);
-        solver.found.keep(formulation.class_time(&answer.solution.columns));
+        solver.found_so_far.keep_class_time(formulation.class_time(&answer.solution.columns));
         Ok(answer)
     }
 
@@ -192,7 +192,7 @@ impl<'a> ProgramColumns<'a> {
                 formulation.program.implied[column] = Range::exactly(0.0);
             }
             if let Some(before) = n_columns {
-                solver.grow_basis(before, formulation.columns.len());
+                solver.add_columns_to_basis(before, formulation.columns.len());
             }
             n_columns = Some(formulation.columns.len());
             let outcome = self.solve_all(solver, &formulation);

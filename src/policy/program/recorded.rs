@@ -73,12 +73,12 @@ pub(super) struct Recording {
 
 impl Recording {
     /// Sets the classes of programs recorded from now on.
-    pub(super) fn group(&mut self, classes: &Classes) {
+    pub(super) fn set_classes(&mut self, classes: &Classes) {
         self.classes = Some(Arc::new(classes.clone()));
     }
 
     /// Sets the map from the next program's optimum to a value.
-    pub(super) fn means(&mut self, value_map: ValueMap) {
+    pub(super) fn set_value_map(&mut self, value_map: ValueMap) {
         self.value_map = Some(value_map);
     }
 
@@ -104,7 +104,7 @@ impl Recording {
     }
 
     /// Notes the optimum of the last program.
-    pub(super) fn found(&mut self, optimum: f64) {
+    pub(super) fn set_optimum(&mut self, optimum: f64) {
         if let Some(last) = self.programs.last_mut() {
             last.optimum = Some(optimum);
         }

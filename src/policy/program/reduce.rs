@@ -69,7 +69,7 @@ pub(super) fn reduce(problem: &Problem, selection: &Selection<'_>) -> Reduced {
 
 /// Data of a class from which derived data follow.
 #[derive(Debug)]
-struct Followed<'a> {
+struct ClassData<'a> {
     problem: &'a Problem,
     scale_factor: u32,
     /// Throughputs of a job alone, as the policy's view has them: `[K]`.
@@ -86,7 +86,7 @@ enum Datum<'a> {
     IsolatedElapsed,
     /// A number that follows from throughputs and scale factor. Jobs that agree in both agree in the datum, so keys
     /// do not hold it.
-    Derived(fn(&Followed<'_>) -> f64),
+    Derived(fn(&ClassData<'_>) -> f64),
     /// 1 for jobs of this owner and of those below it, else 0; none if the problem has no such owner, and so no such job.
     OwnedBy(Option<EntityId>),
     /// A column of the problem's own, by job: none if the problem lacks it.
@@ -197,7 +197,7 @@ impl<'a> Keys<'a> {
             let equal = view::equal_share(problem, row);
             scale_factor.push(f64::from(size));
             equal_share.push(equal);
-            let of = Followed { problem, scale_factor: size, throughput: row, equal_share: equal };
+            let of = ClassData { problem, scale_factor: size, throughput: row, equal_share: equal };
             for (_, datum, values) in &mut data {
                 values.push(match datum {
                     Datum::Derived(value) => value(&of),

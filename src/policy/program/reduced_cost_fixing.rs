@@ -38,7 +38,7 @@ pub(super) struct TightRows {
 
 impl TightRows {
     /// Adds the rows that an optimum's duals prove tight, and fixes at 0 the columns that they prove unused.
-    pub(super) fn note(
+    pub(super) fn record(
         &mut self,
         columns: &mut ProgramColumns<'_>,
         formulation: &Formulation,

@@ -58,7 +58,7 @@ fn rounded(reduced: &Reduced, columns: &[Column], class_time: &[f64]) -> Vec<f64
 
 /// The allocation of class times, and the class times. Where these exceed time or workers by rounding, all are scaled down
 /// to fit, and the objective with them.
-pub(super) fn within(
+pub(super) fn scaled_to_fit(
     mut class_time: Vec<f64>,
     allocation: impl Fn(&[f64]) -> Result<Allocation, AllocationError>,
 ) -> Result<(Allocation, Vec<f64>), AllocationError> {
@@ -100,7 +100,7 @@ mod tests {
         let capacity = |workers| AllocationError::Capacity { worker_type: 0, workers, capacity: 1.0 };
         for error in [&share as &dyn Fn(f64) -> AllocationError, &time, &capacity] {
             let tried = |most: f64| {
-                let given = within(vec![most, 0.25], |times| match times {
+                let given = scaled_to_fit(vec![most, 0.25], |times| match times {
                     [first, _] if *first > 1.0 + 1e-6 => Err(error(*first)),
                     _ => Ok(nothing()),
                 });

@@ -24,11 +24,11 @@ use crate::allocation::{AllocationBuilder, AllocationError, VIOLATION_MAX};
 use crate::index::{Id, JobId, JobIndex};
 use crate::policy::decision::{Decision, ObjectiveReport, PolicyError, RoundRules, SolveReport};
 use crate::policy::program::hierarchy::{self, Hierarchy};
+use crate::policy::program::optimum::Optimum;
 use crate::policy::program::options::Refine;
 use crate::policy::program::policy::ProgramPolicy;
 use crate::policy::program::program_columns::{PricingLimits, ProgramColumns};
 use crate::policy::program::reduce::{Keys, Reduced};
-use crate::policy::program::solve::Optimum;
 use crate::policy::program::tolerances::SHARE_MIN;
 use crate::problem::{ActiveJob, Colocation, Problem, ProblemError};
 use crate::program::{BoundObjective, Groups, Objective};
@@ -269,7 +269,7 @@ impl Session {
         let clock = Stopwatch::start();
         let Self { policy, objective, problem, groups, .. } = self;
         policy.check_data(problem)?;
-        policy.solver.begin(objective.route().name());
+        policy.solver.begin_decision(objective.route().name());
         if problem.n_jobs() == 0 {
             let (rules, solve) = (policy.rules(), policy.solver.report().clone());
             return Ok(ClassDecision { objective: None, shares: Vec::new(), levels: None, solve, rules });

@@ -5,6 +5,7 @@ use crate::policy::program::hierarchy::{Hierarchy, Rates};
 use crate::policy::program::idle::use_idle;
 use crate::policy::program::kinds::{BoundUse, KindProgram};
 use crate::policy::program::levels;
+use crate::policy::program::optimum::{ExplainingProgram, Optimum, ReachedLevel, is_another_level};
 use crate::policy::program::options::Refine;
 use crate::policy::program::parametric::best_worst;
 use crate::policy::program::program_columns::{ProgramColumns, clear_forbidden};
@@ -13,123 +14,12 @@ use crate::policy::program::singles;
 use crate::policy::program::solver_context::{Answer, FirstMethod, SolverContext, SolvingError};
 use crate::policy::program::strategy::{GaveUp, Strategy, Unfit, strategy};
 use crate::policy::program::tolerances::{EASING_FROM_TOLERANCE, GIVEN_UP_REFINING};
-use crate::policy::program::water_filling::{self, FirstLevel, Fixing};
-use crate::program::{BoundObjective, Demand, Formulation, LevelForm, Point, Route, Sense};
+use crate::policy::program::water_filling::{self, FirstLevel};
+use crate::program::{BoundObjective, Demand, Formulation, LevelForm, Route, Sense};
 use crate::solver::SolveError;
-
-/// The relative distance of the optimum from the level tried last up to which prices there are those of the optimum.
-const TRIED_MAX: f64 = 1e-6;
 
 /// The part of the optimum that an interior refinement gives up, so that its program has an interior.
 const INTERIOR_EASING: f64 = 1e-7;
-
-/// The optimum of a decision's objective.
-#[derive(Clone, Debug)]
-pub(super) struct Optimum {
-    /// Class time of the columns, after refinement: [columns].
-    pub(super) class_time: Vec<f64>,
-    /// A bound on the objective: no allocation is better.
-    pub(super) bound: f64,
-    /// The level that weighted entities reach together, which is the value of an allocation of theirs in the objective's place.
-    pub(super) reached: Option<ReachedLevel>,
-    /// The program that explains the optimum by its duals.
-    pub(super) explaining: Explaining,
-    /// The answer to the program that explains the optimum; none if no program was written.
-    pub(super) answer: Option<Answer>,
-    /// Change of the policy's objective per unit of the program's: 1, except on the parametric route and where water
-    /// filling raises the inverse of the level.
-    pub(super) price_factor: f64,
-    /// The level at which water filling fixed each member, and the duals there.
-    pub(super) fixing: Option<Fixing>,
-    /// The part of its time that a job of each member keeps after the discount: [members], or empty without one.
-    pub(super) discounts: Vec<f64>,
-}
-
-impl Optimum {
-    /// The value of a point: the objective's or, of weighted entities, the level that they reach together.
-    pub(super) fn value(&self, bound: &BoundObjective<'_>, point: &Point) -> f64 {
-        let reached = self.reached.as_ref().zip(bound.throughputs(point));
-        reached.map_or_else(|| bound.value(point), |(level, throughputs)| level.at(&throughputs))
-    }
-
-    /// Is the program that explains the optimum one at a level that was only tried, away from the optimum?
-    pub(super) fn is_tried_elsewhere(&self) -> bool {
-        matches!(self.explaining, Explaining::Tried(tried, _) if is_elsewhere(tried, self.bound))
-    }
-}
-
-/// The level that weighted entities reach together, as a function of throughputs.
-#[derive(Clone, Debug)]
-pub(super) struct ReachedLevel {
-    first: FirstLevel,
-    /// The throughput of each member at a level of 0: [members].
-    base: Vec<f64>,
-    /// Is the inverse of the level raised?
-    inverse: bool,
-    /// Levels that no throughput changes.
-    fixed: Vec<f64>,
-    sense: Sense,
-}
-
-impl ReachedLevel {
-    /// The level that all members keep at these throughputs: [members].
-    fn at(&self, throughputs: &[f64]) -> f64 {
-        self.of_raised(self.first.kept_by(throughputs, &self.base))
-    }
-
-    /// A bound on the level that no allocation is better than.
-    fn bound(&self) -> f64 {
-        self.of_raised(self.first.bound)
-    }
-
-    /// The level, or its inverse where that is raised, with the levels that no throughput changes.
-    fn of_raised(&self, level: f64) -> f64 {
-        let raised = if self.inverse { level.recip() } else { level };
-        self.fixed.iter().copied().fold(
-            raised,
-            match self.sense {
-                Sense::Maximize => f64::min,
-                Sense::Minimize => f64::max,
-            },
-        )
-    }
-}
-
-/// Is a level that was tried so far from the optimum that prices there are not those of the optimum?
-fn is_elsewhere(tried: f64, optimum: f64) -> bool {
-    optimum.is_finite() && (tried - optimum).abs() > TRIED_MAX * optimum.abs()
-}
-
-/// A program that explains a decision by its duals: kept, or written again where it is needed.
-#[derive(Clone, Debug)]
-pub(super) enum Explaining {
-    /// The program itself.
-    Kept(Box<Formulation>),
-    /// The program that was tried at this level, of these demands.
-    Tried(f64, Vec<Demand>),
-    /// The objective's own program, which was not written.
-    Unwritten,
-}
-
-impl Explaining {
-    /// The purpose of the program. `levels` says whether the levels of water filling, of which the program is the
-    /// first, are inverses; none without water filling.
-    pub(super) fn purpose(&self, levels: Option<bool>) -> Purpose {
-        match (self, levels) {
-            (Self::Tried(level, _), _) => Purpose::Tried { level: *level },
-            (_, Some(inverse)) => Purpose::FirstLevel { inverse },
-            _ => Purpose::Optimum,
-        }
-    }
-
-    pub(super) fn formulation(self, bound: &BoundObjective<'_>) -> Formulation {
-        match self {
-            Self::Kept(formulation) => *formulation,
-            Self::Tried(_, demands) => bound.with_demands(&demands),
-            Self::Unwritten => bound.formulate(),
-        }
-    }
-}
 
 /// An objective to be optimized, with the refinement of the optimum.
 #[derive(Debug)]
@@ -145,14 +35,14 @@ impl Task<'_, '_> {
     /// Finds the optimum that the policy asks for. If no solver finds a feasible point, droppable constraints are eased by
     /// the smallest part of [`EASING_FROM_TOLERANCE`] at which one does.
     pub(super) fn solve(&mut self, solver: &mut SolverContext) -> Result<Optimum, SolvingError> {
-        let mut outcome = self.by_route(solver);
+        let mut outcome = self.solve_by_strategy(solver);
         for eased in EASING_FROM_TOLERANCE {
             let unsolved = outcome.as_ref().is_err_and(SolvingError::is_unsolved);
             if !unsolved || !self.columns.bound().has_droppable() {
                 break;
             }
             self.columns.ease(*eased);
-            outcome = self.by_route(solver);
+            outcome = self.solve_by_strategy(solver);
         }
         outcome
     }
@@ -169,13 +59,13 @@ impl Task<'_, '_> {
         if self.columns.is_priced() { Strategy::Pairs } else { Strategy::Written }
     }
 
-    fn by_route(&mut self, solver: &mut SolverContext) -> Result<Optimum, SolvingError> {
+    fn solve_by_strategy(&mut self, solver: &mut SolverContext) -> Result<Optimum, SolvingError> {
         let (strategy, reason) = strategy(self, solver)?;
         solver.decide_by(strategy, reason);
         let mut solved = match self.columns.objective().route() {
-            _ if self.is_lexicographic() => self.fill(solver),
-            Route::Parametric => self.parametric(solver),
-            Route::Linear | Route::Conic => self.direct(solver),
+            _ if self.is_lexicographic() => self.solve_lexicographic(solver),
+            Route::Parametric => self.solve_parametric(solver),
+            Route::Linear | Route::Conic => self.solve_linear_or_conic(solver),
         }?;
         // Columns that were priced in later have no time.
         let bound = self.columns.bound();
@@ -188,7 +78,7 @@ impl Task<'_, '_> {
     }
 
     /// The lexicographic optimum, with weights that fall through entities if there are any.
-    fn fill(&mut self, solver: &mut SolverContext) -> Result<Optimum, SolvingError> {
+    fn solve_lexicographic(&mut self, solver: &mut SolverContext) -> Result<Optimum, SolvingError> {
         let levels = self.columns.bound().levels_kept().ok_or(SolvingError::Empty)?;
         let instance = &self.columns.reduced().instance;
         let n = instance.n_members();
@@ -208,7 +98,7 @@ impl Task<'_, '_> {
             fixed: fixed.clone(),
             sense,
         };
-        solver.purpose(Purpose::FirstLevel { inverse });
+        solver.set_purpose(Purpose::FirstLevel { inverse });
         let from_nothing = base.iter().all(|base| *base == 0.0);
         let filled = match solver.strategy() {
             Strategy::Singles | Strategy::Kinds if !from_nothing => {
@@ -225,10 +115,10 @@ impl Task<'_, '_> {
                 let reached = of_first(filled.first);
                 let bound = reached.bound();
                 let reached = self.hierarchy.map(|_| reached);
-                return Ok(Optimum { reached, ..singles::without_program(filled.class_time, bound) });
+                return Ok(Optimum { reached, ..Optimum::without_program(filled.class_time, bound) });
             }
         }
-        let (mut filled, (formulation, answer), fixing) =
+        let (mut filled, (formulation, answer), saturation_duals) =
             water_filling::fill_written(solver, self.columns, &rates, &base)?;
         if self.centred {
             // Every allocation with the final throughputs is an optimum: take their centre.
@@ -240,11 +130,11 @@ impl Task<'_, '_> {
         let price_factor = if inverse { -bound * bound } else { 1.0 };
         Ok(Optimum {
             reached: self.hierarchy.map(|_| reached),
-            explaining: Explaining::Kept(Box::new(formulation)),
+            explaining: ExplainingProgram::Kept(Box::new(formulation)),
             answer: Some(answer),
             price_factor,
-            fixing: Some(fixing),
-            ..singles::without_program(filled.class_time, bound)
+            saturation_duals: Some(saturation_duals),
+            ..Optimum::without_program(filled.class_time, bound)
         })
     }
 
@@ -258,15 +148,15 @@ impl Task<'_, '_> {
         }
     }
 
-    fn parametric(&mut self, solver: &mut SolverContext) -> Result<Optimum, SolvingError> {
-        match (solver.strategy() == Strategy::Kinds).then(|| self.parametric_of(solver)) {
+    fn solve_parametric(&mut self, solver: &mut SolverContext) -> Result<Optimum, SolvingError> {
+        match (solver.strategy() == Strategy::Kinds).then(|| self.solve_parametric_by_kinds(solver)) {
             Some(Ok(solved)) => return Ok(solved),
             Some(Err(why)) => solver.give_up(why, self.next_strategy())?,
             None => {}
         }
         let mut found = best_worst(solver, self.columns, None)?;
         let levels = self.columns.bound().levels_kept().ok_or(SolvingError::Empty)?;
-        if solver.is_explaining() && is_elsewhere(found.tried, found.value) {
+        if solver.is_explaining() && is_another_level(found.tried, found.value) {
             found.price_at_optimum(solver, self.columns, &levels)?;
         }
         let n = self.columns.reduced().instance.n_members();
@@ -287,7 +177,7 @@ impl Task<'_, '_> {
                 let inside = |solver: &mut SolverContext| {
                     self.columns.solve(solver, |bound| bound.with_demands(&floors))
                 };
-                let (formulation, answer) = solver.doing(Purpose::Choice, inside)?;
+                let (formulation, answer) = solver.with_purpose(Purpose::Choice, inside)?;
                 formulation.class_time(&answer.solution.columns).to_vec()
             }
             Refine::Utilization | Refine::WaterFilling => {
@@ -310,7 +200,10 @@ impl Task<'_, '_> {
                         found.proof.prices.as_ref(),
                     );
                     let held = |bound: &BoundObjective<'_>| bound.with_demands_again(&demands, old.take());
-                    refined.map_or_else(|| self.refined(solver, held, part, &found.raised.class_time), Ok)
+                    refined.map_or_else(
+                        || self.refine_by_program(solver, held, part, &found.raised.class_time),
+                        Ok,
+                    )
                 })?
             }
         };
@@ -320,15 +213,15 @@ impl Task<'_, '_> {
             .sum();
         let price_factor = if steepness == 0.0 { 0.0 } else { steepness.recip() };
         Ok(Optimum {
-            explaining: Explaining::Tried(found.tried, found.demands),
+            explaining: ExplainingProgram::Tried(found.tried, found.demands),
             answer: found.proof.answer,
             price_factor,
-            ..singles::without_program(class_time, found.bound)
+            ..Optimum::without_program(class_time, found.bound)
         })
     }
 
     /// The parametric optimum by programs over kinds of jobs.
-    fn parametric_of(&mut self, solver: &mut SolverContext) -> Result<Optimum, GaveUp> {
+    fn solve_parametric_by_kinds(&mut self, solver: &mut SolverContext) -> Result<Optimum, GaveUp> {
         let mut kinds = KindProgram::of(self.columns, solver, BoundUse::Inequality).map_err(GaveUp::Unfit)?;
         let found = best_worst(solver, self.columns, Some(&mut kinds));
         let found = found.map_err(|_| GaveUp::Unproven)?;
@@ -338,8 +231,8 @@ impl Task<'_, '_> {
             Demand { slope, base: 0.0 }
         };
         let demands: Vec<Demand> = found.raised.throughputs.iter().enumerate().map(least).collect();
-        let class_time = solver.among_optima(|solver| kinds.hold(solver, self.columns, &demands));
-        Ok(singles::without_program(class_time?, found.bound))
+        let class_time = solver.among_optima(|solver| kinds.class_time_at(solver, self.columns, &demands));
+        Ok(Optimum::without_program(class_time?, found.bound))
     }
 
     /// Class times at the centre of the allocations that give members the largest common part of `throughputs`, [members].
@@ -356,7 +249,7 @@ impl Task<'_, '_> {
         Ok(formulation.class_time(&answer.solution.columns).to_vec())
     }
 
-    fn direct(&mut self, solver: &mut SolverContext) -> Result<Optimum, SolvingError> {
+    fn solve_linear_or_conic(&mut self, solver: &mut SolverContext) -> Result<Optimum, SolvingError> {
         let solved = match solver.strategy() {
             Strategy::Singles => Some(self.solve_singles(solver)),
             Strategy::Kinds => Some(self.solve_kinds(solver)),
@@ -368,10 +261,10 @@ impl Task<'_, '_> {
             None => {}
         }
         if self.columns.objective().inversion().is_none() && matches!(self.refine, Refine::Utilization) {
-            solver.hold_next();
+            solver.announce_held_optimum();
         }
-        let (mut formulation, answer) = self.solve_for_centre(solver, formulated)?;
-        solver.found.keep_bound(formulation.value(answer.bound), self.columns.objective().sense());
+        let (mut formulation, answer) = self.solve_for_centre(solver, program_of_objective)?;
+        solver.found_so_far.keep_bound(formulation.value(answer.bound), self.columns.objective().sense());
         let optimum = formulation.value(formulation.program.objective(&answer.solution.columns));
         // A strictly concave objective fixes every throughput: there is nothing left to refine.
         let refinable = formulation.program.is_linear() && matches!(self.refine, Refine::Utilization);
@@ -379,19 +272,20 @@ impl Task<'_, '_> {
         let class_time = if !refinable {
             first
         } else if self.columns.is_priced() || self.columns.bound().has_droppable() {
-            solver.among_optima(|solver| self.refined(solver, formulated, optimum, &first))?
+            solver.among_optima(|solver| {
+                self.refine_by_program(solver, program_of_objective, optimum, &first)
+            })?
         } else {
             // all columns are in the program already, which is extended and then restored
-            let refined =
-                solver.among_optima(|solver| self.refined_in_place(solver, formulation, optimum))?;
+            let refined = solver.among_optima(|solver| self.refine_in_place(solver, formulation, optimum))?;
             formulation = refined.1;
             refined.0.unwrap_or(first)
         };
         let bound = formulation.value(answer.bound);
         Ok(Optimum {
-            explaining: Explaining::Kept(Box::new(formulation)),
+            explaining: ExplainingProgram::Kept(Box::new(formulation)),
             answer: Some(answer),
-            ..singles::without_program(class_time, bound)
+            ..Optimum::without_program(class_time, bound)
         })
     }
 
@@ -409,15 +303,15 @@ impl Task<'_, '_> {
         let formulation = formulate(&self.columns.bound());
         let weights =
             barrier_weights::of_classes(self.columns.objective(), self.columns.reduced(), &formulation);
-        solver.means(&formulation);
+        solver.record_value_map(&formulation);
         let mut answer = solver.solve(&formulation.program, FirstMethod::Centre(weights))?;
         clear_forbidden(&formulation, &mut answer);
         Ok((formulation, answer))
     }
 
-    /// Refines an optimum as [`refined`](Self::refined) does, in the memory of its program, which must have all
+    /// Refines an optimum as [`refine_by_program`](Self::refine_by_program) does, in the memory of its program, which must have all
     /// columns: the class time, if the optimum could be held, and the program as it was.
-    fn refined_in_place(
+    fn refine_in_place(
         &self,
         solver: &mut SolverContext,
         formulation: Formulation,
@@ -431,7 +325,7 @@ impl Task<'_, '_> {
             let next = bound.refine_utilization(first, held + eased * worse, &reduced.equal_share);
             if !reduced.pairs.is_empty() && next.auxiliaries.is_empty() {
                 // A vertex of a sum's optimum is one of the program that holds it.
-                solver.hold_basis(next.program.n_rows());
+                solver.add_rows_to_basis(next.program.n_rows());
             }
             let outcome = self.columns.solve_all(solver, &next);
             let time = outcome.map(|answer| next.class_time(&answer.solution.columns).to_vec());
@@ -450,7 +344,7 @@ impl Task<'_, '_> {
     /// optimum that cannot be held in floating point, and droppable constraints with it, are eased by the smallest
     /// part of [`GIVEN_UP_REFINING`] at which a solver finds a point. If it finds none, the optimum `first` stands,
     /// which is reported as a fallback.
-    fn refined(
+    fn refine_by_program(
         &mut self,
         solver: &mut SolverContext,
         mut formulate: impl FnMut(&BoundObjective<'_>) -> Formulation,
@@ -470,7 +364,7 @@ impl Task<'_, '_> {
             self.columns.ease(eased);
             if self.columns.is_priced() || !self.columns.reduced().pairs.is_empty() {
                 // A vertex of the optimum is one of the program that holds it.
-                solver.hold_basis(second_stage(&self.columns.bound(), eased).program.n_rows());
+                solver.add_rows_to_basis(second_stage(&self.columns.bound(), eased).program.n_rows());
             }
             match self.columns.solve(solver, |bound| second_stage(bound, eased)) {
                 Ok((next, answer)) => return Ok(next.class_time(&answer.solution.columns).to_vec()),
@@ -484,6 +378,6 @@ impl Task<'_, '_> {
 }
 
 /// The program of an objective.
-fn formulated(bound: &BoundObjective<'_>) -> Formulation {
+fn program_of_objective(bound: &BoundObjective<'_>) -> Formulation {
     bound.formulate()
 }

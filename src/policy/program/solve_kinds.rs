@@ -1,9 +1,9 @@
 //! The strategy `kinds`: optima for jobs that share workers, by a program over the kinds of jobs.
 
 use crate::policy::program::kinds::{BoundUse, KindProgram, LinearKinds};
+use crate::policy::program::optimum::Optimum;
 use crate::policy::program::options::Refine;
-use crate::policy::program::singles::without_program;
-use crate::policy::program::solve::{Optimum, Task};
+use crate::policy::program::solve::Task;
 use crate::policy::program::solver_context::SolverContext;
 use crate::policy::program::strategy::{GaveUp, Unfit};
 use crate::program::Demand;
@@ -16,7 +16,7 @@ impl Task<'_, '_> {
             let linear = LinearKinds::of(self.columns, solver).map_err(GaveUp::Unfit)?;
             let refined = self.refine == Refine::Utilization;
             let (class_time, bound) = linear.maximize(solver, self.columns, refined)?;
-            return Ok(without_program(class_time, bound));
+            return Ok(Optimum::without_program(class_time, bound));
         }
         let demand = self.demand_in_proportion().ok_or(GaveUp::Unfit(Unfit::Objective))?;
         let mut kinds = KindProgram::of(self.columns, solver, BoundUse::Level).map_err(GaveUp::Unfit)?;
@@ -24,6 +24,6 @@ impl Task<'_, '_> {
         let raised = kinds.raise(solver, self.columns, &demands)?;
         solver.among_optima(|solver| kinds.refine(solver, self.columns, raised.level))?;
         let class_time = kinds.class_time(self.columns)?;
-        Ok(without_program(class_time, self.bound_of_objective(raised.bound)))
+        Ok(Optimum::without_program(class_time, self.bound_of_objective(raised.bound)))
     }
 }

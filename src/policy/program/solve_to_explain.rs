@@ -1,7 +1,7 @@
 //! A decision, with the program that explains it by its prices.
 
 use crate::policy::decision::{Policy, PolicyError};
-use crate::policy::program::explain::{Explained, Held};
+use crate::policy::program::explain::{DecisionUse, Explained};
 use crate::policy::program::policy::ProgramPolicy;
 use crate::problem::Problem;
 
@@ -14,9 +14,9 @@ impl ProgramPolicy {
         let binding = self.binding(&self.options.objective, &reduced)?;
         let bound = self.options.objective.bind_again(&reduced.instance, &binding);
         let bound = bound.map_err(|error| self.bind_error(&error, &reduced))?;
-        let held = Some(Held::of(&bound, &solved.class_time));
+        let held = Some(DecisionUse::of(&bound, &solved.class_time));
         let is_late = self.solver.report().out_of_time;
-        if is_late || (solved.answer.is_some() && !solved.is_tried_elsewhere()) {
+        if is_late || (solved.answer.is_some() && !solved.explains_another_level()) {
             return Ok(Explained { reduced, solved, decision, held });
         }
         self.restore(&state)?;

@@ -18,7 +18,7 @@ pub(super) const EASING_FROM_TOLERANCE: &[f64] = EASING.split_at(2).1;
 pub(super) const GIVEN_UP_REFINING: [f64; 3] = [0.0, 1e-8, 1e-7];
 
 /// A count of jobs this close to a whole number is that number: far more than a solver's error, far less than one job.
-pub(super) const WHOLE: f64 = 1e-6;
+pub(super) const COUNT_ROUNDING: f64 = 1e-6;
 
 /// Prices below this part of the largest of their kind are not shown as reasons: a certificate tolerates as much.
 pub(super) const SHOWN_PRICE_MIN: f64 = TOLERANCE;

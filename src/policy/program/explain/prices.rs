@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::policy::decision::ObjectiveReport;
 use crate::policy::explain::TypeExplanation;
-use crate::policy::program::solve::{Explaining, Optimum};
+use crate::policy::program::optimum::{ExplainingProgram, Optimum};
 use crate::policy::program::tolerances::SHOWN_PRICE_MIN;
 use crate::program::expression::Subject;
 use crate::program::{BoundObjective, Constraint, Formulation, Point, RowRole, Sides};
@@ -29,7 +29,7 @@ const SIDES_ZERO: f64 = 1e-9;
 
 /// A decision's throughputs, time and workers, before any discount.
 #[derive(Clone, Debug)]
-pub(in crate::policy::program) struct Held {
+pub(in crate::policy::program) struct DecisionUse {
     /// The variables of the objective and the constraints.
     pub(super) point: Point,
     /// Time of one job of each member: [members].
@@ -38,7 +38,7 @@ pub(in crate::policy::program) struct Held {
     workers: Vec<f64>,
 }
 
-impl Held {
+impl DecisionUse {
     /// The throughputs, time and workers of these class times: [columns].
     pub(in crate::policy::program) fn of(bound: &BoundObjective<'_>, class_time: &[f64]) -> Self {
         let instance = bound.instance();
@@ -84,7 +84,7 @@ impl RowPrices {
         bound: &BoundObjective<'_>,
         solved: &Optimum,
         formulation: &Formulation,
-        held: &Held,
+        held: &DecisionUse,
         objective: Option<&ObjectiveReport>,
     ) -> Result<Self, &'static str> {
         let answer = solved.answer.as_ref().ok_or("no program was solved")?;
@@ -165,7 +165,7 @@ impl RowPrices {
     }
 
     /// Unmarks the prices of rows with room in the decision: by complementary slackness they are 0 but for rounding.
-    fn discount_rows_with_room(&mut self, bound: &BoundObjective<'_>, held: &Held) {
+    fn discount_rows_with_room(&mut self, bound: &BoundObjective<'_>, held: &DecisionUse) {
         let instance = bound.instance();
         for ((price, used), all) in self.capacity.iter_mut().zip(&held.workers).zip(&instance.capacity) {
             price.counts &= all - used <= ROOM_MAX * all;
@@ -190,7 +190,7 @@ impl RowPrices {
         &self,
         bound: &BoundObjective<'_>,
         proven: f64,
-        held: &Held,
+        held: &DecisionUse,
         objective: Option<&ObjectiveReport>,
     ) -> Result<(), &'static str> {
         let instance = bound.instance();
@@ -241,7 +241,8 @@ impl RowPrices {
 pub(super) fn rise(bound: &BoundObjective<'_>, solved: &Optimum, member: usize) -> Option<f64> {
     let objective = bound.objective();
     objective.inversion().filter(|inversion| inversion.is_of_throughput())?;
-    let is_tried = solved.fixing.is_some() || matches!(solved.explaining, Explaining::Tried(..));
+    let is_tried =
+        solved.saturation_duals.is_some() || matches!(solved.explaining, ExplainingProgram::Tried(..));
     if is_tried || objective.is_by_inverse() {
         return Some(1.0);
     }

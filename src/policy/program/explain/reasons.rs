@@ -3,7 +3,7 @@
 use crate::policy::explain::{Binding, JobExplanation, Limit, TypeExplanation};
 use crate::policy::program::explain::TIME_ALL;
 use crate::policy::program::explain::prices::RowPrices;
-use crate::policy::program::solve::Optimum;
+use crate::policy::program::optimum::Optimum;
 use crate::policy::program::tolerances::SHOWN_PRICE_MIN;
 use crate::program::expression::Subject;
 use crate::program::{BoundObjective, Formulation, RowRole, Sense};
@@ -24,7 +24,7 @@ impl Reasons {
         formulation: &Formulation,
         prices: &RowPrices,
     ) -> Self {
-        let open = Columns::of(bound, solved, formulation, prices);
+        let column_limits = ColumnLimits::of(bound, solved, formulation, prices);
         let limits = |member: usize| {
             let mut limits = own_constraints(bound, prices, member);
             let at_later = limits_at_later_step((bound, types), solved, formulation, member);
@@ -34,11 +34,11 @@ impl Reasons {
             if prices.time[member].counts {
                 limits.push(Limit::Time);
             }
-            limits.extend(open.limits(bound, member));
+            limits.extend(column_limits.limits(bound, member));
             limits
         };
         let limits = (0..bound.instance().n_members()).map(limits).collect();
-        Self { limits, gains: open.gains }
+        Self { limits, gains: column_limits.gains }
     }
 
     pub(super) fn of_member(&self, member: usize) -> Vec<Limit> {
@@ -61,7 +61,7 @@ fn own_constraints(bound: &BoundObjective<'_>, prices: &RowPrices, member: usize
 
 /// The rows of worker types and of the whole cluster with a price that limit each column's time: capacity, or a constraint of
 /// the policy.
-struct Columns {
+struct ColumnLimits {
     /// Whether more class time would take workers with a price: [columns].
     capacity: Vec<bool>,
     /// The constraint on worker types or on the whole cluster that has a price there, if one has: [columns].
@@ -73,7 +73,7 @@ struct Columns {
     gains: Vec<bool>,
 }
 
-impl Columns {
+impl ColumnLimits {
     fn of(
         bound: &BoundObjective<'_>,
         solved: &Optimum,
@@ -165,9 +165,10 @@ fn limits_at_later_step(
     formulation: &Formulation,
     member: usize,
 ) -> Option<Vec<Limit>> {
-    let fixing = solved.fixing.as_ref()?;
-    let step = fixing.step[member].filter(|step| *step > 0)?;
-    let (one_more, time_price, rows) = (&fixing.one_more[step], fixing.time_price[member], &fixing.own[step]);
+    let saturation_duals = solved.saturation_duals.as_ref()?;
+    let step = saturation_duals.step[member].filter(|step| *step > 0)?;
+    let (one_more, time_price, rows) =
+        (&saturation_duals.one_more[step], saturation_duals.time_price[member], &saturation_duals.own[step]);
     let prices = one_more.iter().chain([&time_price]).chain(rows.iter().map(|(_, price)| price));
     let largest = prices.fold(0.0_f64, |most, price| most.max(price.abs()));
     let counts = |price: f64| price.abs() > SHOWN_PRICE_MIN * largest;

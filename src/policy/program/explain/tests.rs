@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::index::{Id, JobId};
 use crate::policy::program::ProgramPolicy;
 use crate::policy::program::explain::reasons::reduced_costs;
-use crate::policy::program::explain::{Explained, Held, explain};
+use crate::policy::program::explain::{DecisionUse, Explained, explain};
 use crate::policy::program::tests::options_of;
 use crate::policy::{Binding, Explanation, Limit, Policy};
 use crate::problem::{ActiveJob, Problem, ProblemBuilder};
@@ -318,7 +318,7 @@ fn rounding_of_a_row_of_large_numbers_is_no_excess() {
     let bound = objective.bind(&explained.reduced.instance).unwrap();
     let held = |fast: f64| {
         let time = |column: &crate::program::Column| if column.worker_type == 0 { fast } else { 0.5 };
-        Some(Held::of(&bound, &bound.columns().iter().map(time).collect::<Vec<_>>()))
+        Some(DecisionUse::of(&bound, &bound.columns().iter().map(time).collect::<Vec<_>>()))
     };
     for (fast, exceeded) in [(0.2 + 1e-7, false), (0.2 + 1e-3, true)] {
         let again = policy.solve_to_explain(&problem).unwrap();
@@ -379,7 +379,7 @@ fn idle_workers_that_a_gap_leaves_open_are_not_said_to_be_unasked() {
     let duals = &mut explained.solved.answer.as_mut().unwrap().solution.row_duals;
     duals.fill(0.0);
     duals[time] = formulation.program.cost[0];
-    explained.held = Some(Held::of(&bound, &[1.0, 0.5]));
+    explained.held = Some(DecisionUse::of(&bound, &[1.0, 0.5]));
     explained.decision.allocation = capped.allocation;
     let explanation = explain(&problem, &bound, explained);
     assert_eq!((explanation.prices_unknown, explanation.jobs[1].binding), (None, Binding::Unrefined));
@@ -443,7 +443,7 @@ fn prices_that_do_not_prove_the_decision_are_not_shown_and_the_reason_is_told() 
         ("not proven to be an optimum", |of, _| of.decision.objective.as_mut().unwrap().optimal = false),
         ("has another optimum", |of, _| of.decision.objective.as_mut().unwrap().bound *= 2.0),
         ("has a price and room", |of, bound| {
-            of.held = Some(Held::of(bound, &vec![0.0; bound.columns().len()]));
+            of.held = Some(DecisionUse::of(bound, &vec![0.0; bound.columns().len()]));
         }),
     ];
     let objective = (Sense::Maximize, "min_over_jobs(throughput)");

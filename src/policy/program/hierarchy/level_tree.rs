@@ -199,20 +199,20 @@ impl LevelTree {
     pub(in crate::policy::program) fn full_at(&self) -> Vec<f64> {
         let mut levels = vec![0.0; self.slope.len()];
         for root in &self.roots {
-            self.note(root, &|part| part / root.weight, &mut levels);
+            self.add_levels_of(root, &|part| part / root.weight, &mut levels);
         }
         levels
     }
 
     /// Notes the levels at which a child's members become full. `level`: the level at which the child has been granted an
     /// amount.
-    fn note(&self, child: &Child, level: &dyn Fn(f64) -> f64, levels: &mut [f64]) {
+    fn add_levels_of(&self, child: &Child, level: &dyn Fn(f64) -> f64, levels: &mut [f64]) {
         match child.of {
             ChildKind::Member { member, .. } => levels[member] = level(child.lack),
             ChildKind::Group(group) => {
                 let group = &self.groups[group];
                 for (at, child) in group.children.iter().enumerate() {
-                    self.note(child, &|part| level(group.granted_with(at, part)), levels);
+                    self.add_levels_of(child, &|part| level(group.granted_with(at, part)), levels);
                 }
             }
         }

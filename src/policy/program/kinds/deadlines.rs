@@ -15,7 +15,7 @@ use super::program::{push_scaled, with_rows};
 use crate::policy::program::program_columns::ProgramColumns;
 use crate::policy::program::solver_context::SolverContext;
 use crate::policy::program::strategy::{GaveUp, Unfit};
-use crate::policy::program::tolerances::WHOLE;
+use crate::policy::program::tolerances::COUNT_ROUNDING;
 use crate::program::{DROPPABLE_SLACK, Demand, Program, Range};
 
 /// A cut violated by no more than this fraction of what it requires counts as satisfied.
@@ -53,15 +53,17 @@ impl LinearKinds {
         // With constraints that cannot be dropped, a dropped member would still require something.
         columns.bound().droppable_throughputs().ok_or(GaveUp::Unfit(Unfit::Constraints))?;
         let KindRelaxation { most, kept, cost } = self.relaxed(solver, columns, dropped)?;
-        let most = (most + WHOLE).floor();
+        let most = (most + COUNT_ROUNDING).floor();
         let n_kept = dropped.iter().filter(|dropped| !**dropped).count() as f64;
         let requires = |member: &usize| !dropped[*member] && self.program.demands[*member].slope > 0.0;
-        let mut dearest: Vec<usize> = (0..dropped.len()).filter(requires).collect();
+        let mut costliest: Vec<usize> = (0..dropped.len()).filter(requires).collect();
         for by_fraction in [true, false] {
-            let fraction = |member: usize| if by_fraction { (kept[member] / WHOLE).round() } else { 0.0 };
-            dearest.sort_by(|a, b| fraction(*a).total_cmp(&fraction(*b)).then(cost[*b].total_cmp(&cost[*a])));
+            let fraction =
+                |member: usize| if by_fraction { (kept[member] / COUNT_ROUNDING).round() } else { 0.0 };
+            costliest
+                .sort_by(|a, b| fraction(*a).total_cmp(&fraction(*b)).then(cost[*b].total_cmp(&cost[*a])));
             let mut tried = dropped.to_vec();
-            let (mut n_kept, mut first) = (n_kept, dearest.iter());
+            let (mut n_kept, mut first) = (n_kept, costliest.iter());
             while n_kept > most {
                 tried[*first.next().ok_or(GaveUp::Unproven)?] = true;
                 n_kept -= 1.0;
@@ -118,7 +120,7 @@ impl LinearKinds {
                 cuts.push(cut);
             }
             let from = basis.and_then(|basis| with_rows(basis, program.n_columns(), program.n_rows()));
-            let answer = solver.solve_near(&program, from).ok_or(GaveUp::Unproven)?;
+            let answer = solver.solve_from_basis(&program, from).ok_or(GaveUp::Unproven)?;
             let x = &answer.solution.columns;
             violated = self.violated(columns, x, parts);
             violated.retain(|cut| !cuts.contains(cut));

@@ -161,7 +161,7 @@ fn by_program(
     for (at, slot) in slots.iter().enumerate() {
         program.push_row(Range::exactly(slot.time), (0..n).map(|place| (place * n_slots + at, 1.0)));
     }
-    let answer = solver.solve_near(&program, None).ok_or(GaveUp::Undivided)?;
+    let answer = solver.solve_from_basis(&program, None).ok_or(GaveUp::Undivided)?;
     let x = &answer.solution.columns;
     let members = || required.members().iter().copied().enumerate();
     if x[fraction] >= least {

@@ -179,7 +179,7 @@ impl KindProgram {
 
     /// Refined class times, [columns]: every member has its demand's slope as throughput, or the largest common part of
     /// it that all can have.
-    pub(super) fn hold(
+    pub(super) fn class_time_at(
         &mut self,
         solver: &mut SolverContext,
         columns: &mut ProgramColumns<'_>,

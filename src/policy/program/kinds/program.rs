@@ -202,7 +202,8 @@ impl KindProgram {
             let basis = basis.and_then(|basis| with_rows(basis, program.n_columns(), program.n_rows()));
             let first = basis.is_none() && solved.cuts.is_empty();
             let basis = if first { crash_basis(&solved.formulation) } else { basis };
-            let answer = solver.solve_near(&solved.formulation.program, basis).ok_or(GaveUp::Unproven)?;
+            let answer =
+                solver.solve_from_basis(&solved.formulation.program, basis).ok_or(GaveUp::Unproven)?;
             self.basis = answer.solution.basis;
             let values = &answer.solution.columns;
             solved.time = solved.formulation.class_time(values).to_vec();

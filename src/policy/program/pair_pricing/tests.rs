@@ -96,7 +96,7 @@ fn levels_with_fixed_pairs_are_the_lexicographic_optimum() {
             let held = |other: usize| slope[other] * level(other).min(level(member)) * (1.0 - 1e-12);
             let mut demands: Vec<Demand> = (0..n).map(|other| Demand::floor(held(other))).collect();
             demands[member] = Demand { slope: slope[member], base: 0.0 };
-            let most = levels::raise(&mut solver(), &mut every, &demands, None).unwrap().0.level;
+            let most = levels::raise_by_program(&mut solver(), &mut every, &demands, None).unwrap().0.level;
             assert!(most <= level(member) * (1.0 + 1e-5), "{seed}, {member}: {most} {}", level(member));
         }
     }
@@ -108,7 +108,8 @@ fn pairs_with_negative_reduced_costs_are_fixed() {
     let (objective, problem) = (objective(), problem(1, 24, 2));
     let mut columns = program_columns(&problem, &objective, PRICED);
     let demands = vec![Demand { slope: 1.0, base: 0.0 }; problem.n_jobs()];
-    let (raised, formulation, answer) = levels::raise(&mut solver(), &mut columns, &demands, None).unwrap();
+    let (raised, formulation, answer) =
+        levels::raise_by_program(&mut solver(), &mut columns, &demands, None).unwrap();
     let is_open =
         |columns: &ProgramColumns<'_>, pair, j| !columns.pricing.as_ref().unwrap().is_fixed(pair, j);
     let pairs: Vec<(usize, usize)> = columns.pairing().unwrap().all().collect();
@@ -125,7 +126,7 @@ fn pairs_with_negative_reduced_costs_are_fixed() {
         // An interior-point method ends near a face, not on it.
         assert!(!idle || *time <= 1e-9, "{pair:?} {time}");
     }
-    let (again, ..) = levels::raise(&mut solver(), &mut columns, &demands, None).unwrap();
+    let (again, ..) = levels::raise_by_program(&mut solver(), &mut columns, &demands, None).unwrap();
     assert!((again.level - raised.level).abs() <= 1e-9 * raised.level);
     columns.free_all();
     assert_eq!(n_open(&columns), pairs.len());

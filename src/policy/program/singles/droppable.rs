@@ -1,4 +1,4 @@
-//! The relaxation of droppable constraints, and the answer that drops the dearest jobs, by prices of worker types.
+//! The relaxation of droppable constraints, and the answer that drops the costliest jobs, by prices of worker types.
 //!
 //! Meeting a job's droppable constraint counts 1, and at optimal prices it has a cost. Constraints are met in part only
 //! where the cost is 1, too; a small linear program moves these to a vertex, with all other jobs fixed. Dropping the
@@ -6,7 +6,7 @@
 //! that many suffices, the answer is optimal.
 
 use super::tie_break::{TieBreak, idle_workers};
-use super::{count, search, searched_columns, timed};
+use super::{report_search, search, searched_columns, timed};
 use crate::decomposition::{self, DroppableKept};
 use crate::policy::program::droppable::Relaxation;
 use crate::policy::program::program_columns::ProgramColumns;
@@ -21,7 +21,10 @@ const PARTLY_MAX: usize = 512;
 
 /// The members with the throughputs that droppable constraints ask for, and the number of columns; `None` where the
 /// relaxation takes a program.
-fn asked<'a>(solver: &SolverContext, columns: &'a ProgramColumns<'_>) -> Option<(Singles<'a>, usize)> {
+fn droppable_demand<'a>(
+    solver: &SolverContext,
+    columns: &'a ProgramColumns<'_>,
+) -> Option<(Singles<'a>, usize)> {
     let n_columns = searched_columns(solver, columns).filter(|n_columns| *n_columns >= COLUMNS_LARGE)?;
     Some((Singles::new(&columns.reduced().instance, columns.bound().droppable_throughputs()?), n_columns))
 }
@@ -33,7 +36,7 @@ pub(in crate::policy::program) fn relaxation(
     columns: &ProgramColumns<'_>,
     decided: &[Option<bool>],
 ) -> Option<Relaxation> {
-    let (mut singles, n_columns) = asked(solver, columns)?;
+    let (mut singles, n_columns) = droppable_demand(solver, columns)?;
     let dropped = |member: &usize| decided[*member] == Some(false);
     let mut uncounted = 0.0;
     for member in (0..decided.len()).filter(dropped) {
@@ -41,19 +44,19 @@ pub(in crate::policy::program) fn relaxation(
         singles.demand[member] = 0.0;
     }
     let due: Vec<bool> = decided.iter().map(|decided| *decided == Some(true)).collect();
-    let mut found = keep(solver, &singles, &due, n_columns)?;
+    let mut found = most_kept(solver, &singles, &due, n_columns)?;
     move_to_vertex(solver, &singles, &due, &mut found)?;
     for member in (0..decided.len()).filter(dropped) {
         found.part[member] = 0.0;
     }
     let free = |member: &usize| decided[*member].is_none() && singles.demand[*member] > 0.0;
-    let mut dearest: Vec<usize> = (0..decided.len()).filter(free).collect();
-    dearest.sort_by(|a, b| found.cost[*b].total_cmp(&found.cost[*a]));
-    Some(Relaxation { most: found.bound - uncounted, met: found.part, dearest })
+    let mut costliest: Vec<usize> = (0..decided.len()).filter(free).collect();
+    costliest.sort_by(|a, b| found.cost[*b].total_cmp(&found.cost[*a]));
+    Some(Relaxation { most: found.bound - uncounted, met: found.part, costliest })
 }
 
 /// The certified relaxation in which the droppable constraints of members that are `due`, [members], are met whole.
-fn keep(
+fn most_kept(
     solver: &mut SolverContext,
     singles: &Singles<'_>,
     due: &[bool],
@@ -67,7 +70,7 @@ fn keep(
         return None;
     }
     let (n, k) = (singles.instance().n_members(), singles.instance().n_types());
-    count(solver, [n_columns + n, 2 * n + k, 3 * n_columns + n], kept.passes);
+    report_search(solver, [n_columns + n, 2 * n + k, 3 * n_columns + n], kept.passes);
     Some(kept)
 }
 
@@ -114,22 +117,22 @@ fn move_to_vertex(
     Some(())
 }
 
-/// Drops the dearest jobs until `met` are left: the dropped members, [members]; `None` if the droppable constraints of the
+/// Drops the costliest jobs until `met` are left: the dropped members, [members]; `None` if the droppable constraints of the
 /// jobs that are left cannot be met, or prices do not converge.
-pub(in crate::policy::program) fn drop_dearest(
+pub(in crate::policy::program) fn drop_costliest(
     solver: &mut SolverContext,
     columns: &ProgramColumns<'_>,
     (decided, met): (&[Option<bool>], f64),
-    dearest: &[usize],
+    costliest: &[usize],
 ) -> Option<Vec<bool>> {
     let mut dropped: Vec<bool> = decided.iter().map(|decided| *decided == Some(false)).collect();
     let mut n_kept = dropped.iter().filter(|dropped| !**dropped).count() as f64;
-    let mut dearest = dearest.iter();
+    let mut costliest = costliest.iter();
     while n_kept > met {
-        dropped[*dearest.next()?] = true;
+        dropped[*costliest.next()?] = true;
         n_kept -= 1.0;
     }
-    let (mut singles, n_columns) = asked(solver, columns)?;
+    let (mut singles, n_columns) = droppable_demand(solver, columns)?;
     for (demand, dropped) in singles.demand.iter_mut().zip(&dropped) {
         *demand = if *dropped { 0.0 } else { *demand };
     }

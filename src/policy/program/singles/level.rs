@@ -1,10 +1,11 @@
 //! The level that all jobs have in common: how far it can be raised, and the best use of workers at it.
 
-use super::{ResidualProblem, class_time, search, searched_columns, without_program};
+use super::{ResidualProblem, class_time, search, searched_columns};
 use crate::decomposition::PrimalDual;
 use crate::policy::program::levels::{self, LevelOptimum};
+use crate::policy::program::optimum::Optimum;
 use crate::policy::program::program_columns::ProgramColumns;
-use crate::policy::program::solve::{Optimum, Task};
+use crate::policy::program::solve::Task;
 use crate::policy::program::solver_context::SolverContext;
 use crate::policy::program::strategy::{GaveUp, Unfit};
 use crate::program::{Demand, Goal, HOLD_SLACK, Singles};
@@ -15,7 +16,7 @@ const TYPES_WRITTEN: usize = 16;
 
 /// The highest level of demands without a base, and the prices that prove it, with their class times moved to
 /// [`LevelOptimum`]; `None` where that takes a program.
-pub(in crate::policy::program) fn raise(
+pub(in crate::policy::program) fn raise_by_prices(
     solver: &mut SolverContext,
     columns: &ProgramColumns<'_>,
     demands: &[Demand],
@@ -25,7 +26,7 @@ pub(in crate::policy::program) fn raise(
         return None;
     }
     let demand = demands.iter().map(|demand| demand.slope).collect();
-    let (class_time, prices, bound) = raised(solver, columns, demand)?;
+    let (class_time, prices, bound) = highest_level(solver, columns, demand)?;
     let throughputs = levels::throughputs(&columns.bound(), &class_time);
     let (level, demand_price) = (prices.level, prices.throughput_price.clone());
     Some((LevelOptimum { class_time, throughputs, level, bound, demand_price }, prices))
@@ -33,7 +34,7 @@ pub(in crate::policy::program) fn raise(
 
 /// The highest level of `demand`, throughput per unit of the level: its class times, [columns], the prices that prove
 /// it, without their times, and its bound.
-fn raised(
+fn highest_level(
     solver: &mut SolverContext,
     columns: &ProgramColumns<'_>,
     demand: Vec<f64>,
@@ -79,7 +80,7 @@ pub(in crate::policy::program) fn refine(
         solver.report().fallbacks.push("not refined".to_owned());
         return Some(class_time.to_vec());
     }
-    residual.put(&refined?.0.time, &mut given, k);
+    residual.write_times(&refined?.0.time, &mut given, k);
     Some(super::class_time(&bound, &given))
 }
 
@@ -87,11 +88,11 @@ impl Task<'_, '_> {
     /// The refined optimum of a level: the highest one or, where the inverse is raised, the lowest one.
     pub(super) fn maximize_level(&mut self, solver: &mut SolverContext) -> Result<Optimum, GaveUp> {
         let demand = self.demand_in_proportion().ok_or(GaveUp::Unfit(Unfit::Objective))?;
-        let raised = raised(solver, self.columns, demand.clone());
+        let raised = highest_level(solver, self.columns, demand.clone());
         let (given, prices, bound) = raised.ok_or(GaveUp::Unproven)?;
         let held = (demand, prices.level);
         let refined = solver.among_optima(|solver| refine(solver, self.columns, held, &given, Some(&prices)));
-        Ok(without_program(refined.ok_or(GaveUp::Unrefined)?, self.bound_of_objective(bound)))
+        Ok(Optimum::without_program(refined.ok_or(GaveUp::Unrefined)?, self.bound_of_objective(bound)))
     }
 
     /// The throughput that a unit of the level asks of each member, [members]; `None` if levels are not in proportion to

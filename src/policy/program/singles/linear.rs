@@ -4,11 +4,12 @@
 //! jobs, with all other jobs fixed.
 
 use super::tie_break::{TieBreak, idle_workers};
-use super::{class_time, search, searched_columns, without_program};
+use super::{class_time, search, searched_columns};
 use crate::decomposition::PrimalDual;
+use crate::policy::program::optimum::Optimum;
 use crate::policy::program::options::Refine;
 use crate::policy::program::program_columns::ProgramColumns;
-use crate::policy::program::solve::{Optimum, Task};
+use crate::policy::program::solve::Task;
 use crate::policy::program::solver_context::{COLUMNS_LARGE, SolverContext};
 use crate::policy::program::strategy::{GaveUp, Unfit};
 use crate::program::{Goal, LinearObjective, Range, Singles};
@@ -61,7 +62,7 @@ impl Task<'_, '_> {
                 solver.among_optima(|solver| refine(solver, &singles, &linear, equal_share, &mut optimum));
             refined.ok_or(GaveUp::Unrefined)?;
         }
-        Ok(without_program(class_time(&bound, &optimum.time), certificate.bound))
+        Ok(Optimum::without_program(class_time(&bound, &optimum.time), certificate.bound))
     }
 }
 

@@ -17,13 +17,14 @@ mod residual;
 mod droppable;
 mod tie_break;
 
-pub(super) use self::droppable::{drop_dearest, relaxation};
-pub(super) use self::level::{raise, refine};
+pub(super) use self::droppable::{drop_costliest, relaxation};
+pub(super) use self::level::{raise_by_prices, refine};
 pub(super) use self::linear::all_droppable_met;
 pub(super) use self::residual::{FixedLevel, ResidualProblem};
 use crate::decomposition::{self, PrimalDual, RaisedLevel};
+use crate::policy::program::optimum::Optimum;
 use crate::policy::program::program_columns::ProgramColumns;
-use crate::policy::program::solve::{Explaining, Optimum, Task};
+use crate::policy::program::solve::Task;
 use crate::policy::program::solver_context::SolverContext;
 use crate::policy::program::strategy::{GaveUp, Unfit};
 use crate::program::{BoundObjective, Goal, Route, Singles};
@@ -34,20 +35,6 @@ use crate::solver::timing::Stopwatch;
 pub(super) fn class_time(bound: &BoundObjective<'_>, time: &[f64]) -> Vec<f64> {
     let k = bound.instance().n_types();
     bound.columns().iter().map(|column| time[column.combination * k + column.worker_type]).collect()
-}
-
-/// A solved objective without a program over jobs. Where one was written, the caller adds it and its answer.
-pub(super) fn without_program(class_time: Vec<f64>, bound: f64) -> Optimum {
-    Optimum {
-        class_time,
-        bound,
-        reached: None,
-        explaining: Explaining::Unwritten,
-        answer: None,
-        price_factor: 1.0,
-        fixing: None,
-        discounts: Vec::new(),
-    }
 }
 
 impl Task<'_, '_> {
@@ -67,7 +54,7 @@ impl Task<'_, '_> {
         let (singles, logarithms) = bound.logarithms().ok_or(GaveUp::Unfit(Unfit::Objective))?;
         let found = search(solver, &singles, Goal::Logarithms(&logarithms), bound.columns().len());
         let (optimum, certificate) = found.ok_or(GaveUp::Unproven)?;
-        Ok(without_program(class_time(&bound, &optimum.time), certificate.bound))
+        Ok(Optimum::without_program(class_time(&bound, &optimum.time), certificate.bound))
     }
 }
 
@@ -87,24 +74,25 @@ fn search(
     goal: Goal<'_>,
     n_columns: usize,
 ) -> Option<(PrimalDual, Certificate)> {
-    let near = solver.take_warm(goal);
-    let (optimum, near) =
-        timed(solver, |solver| decomposition::solve(singles, goal, &near, &solver.limits()))?;
+    let warm_prices = solver.take_warm(goal);
+    let (optimum, warm_prices) =
+        timed(solver, |solver| decomposition::solve(singles, goal, &warm_prices, &solver.limits()))?;
     let certificate = certified(solver, singles, goal, &optimum, n_columns)?;
-    solver.keep_warm(goal, near);
+    solver.keep_warm(goal, warm_prices);
     Some((optimum, certificate))
 }
 
-/// The next level of water filling, certified; `None` if prices do not converge. `near`: prices of the level before.
+/// The next level of water filling, certified; `None` if prices do not converge. `warm_prices`: prices of the level before.
 pub(super) fn search_above(
     solver: &mut SolverContext,
     singles: &Singles<'_>,
     goal: Goal<'_>,
-    near: Vec<Vec<f64>>,
+    warm_prices: Vec<Vec<f64>>,
     n_columns: usize,
 ) -> Option<(RaisedLevel, Certificate)> {
     solver.check_time().ok()?;
-    let raised = timed(solver, |solver| decomposition::raise_above(singles, goal, near, &solver.limits()))?;
+    let raised =
+        timed(solver, |solver| decomposition::raise_above(singles, goal, warm_prices, &solver.limits()))?;
     let certificate = certified(solver, singles, goal, &raised.answer, n_columns)?;
     Some((raised, certificate))
 }
@@ -128,7 +116,7 @@ fn certified(
     let clock = Stopwatch::start();
     let certificate = Certificate::of_jobs(singles, goal, optimum);
     solver.report().seconds.certify += clock.elapsed().as_secs_f64();
-    if !certificate.optimal || !is_close(solver, goal, &certificate) {
+    if !certificate.optimal || !bound_is_close(solver, goal, &certificate) {
         return None;
     }
     let (n, k) = (singles.instance().n_members(), singles.instance().n_types());
@@ -140,12 +128,12 @@ fn certified(
             [n_columns + 1, 2 * n + k, 3 * n_columns + n]
         }
     };
-    count(solver, size, optimum.passes);
+    report_search(solver, size, optimum.passes);
     Some(certificate)
 }
 
 /// Reports a search: its passes, and the size, [columns, rows, terms], of the program that was not written.
-fn count(solver: &mut SolverContext, [columns, rows, terms]: [usize; 3], passes: u32) {
+fn report_search(solver: &mut SolverContext, [columns, rows, terms]: [usize; 3], passes: u32) {
     let report = solver.report();
     // The largest program is reported: searches of residual problems have smaller ones.
     if terms >= report.size.terms {
@@ -158,7 +146,7 @@ fn count(solver: &mut SolverContext, [columns, rows, terms]: [usize; 3], passes:
 /// Whether the bound on a sum of logarithms is as close as programs must come. True for other goals, of which the
 /// certificates say so. The gap is relative to the sum of weights, so it is the relative error of throughputs; the
 /// sum of logarithms itself may be near 0.
-fn is_close(solver: &SolverContext, goal: Goal<'_>, certificate: &Certificate) -> bool {
+fn bound_is_close(solver: &SolverContext, goal: Goal<'_>, certificate: &Certificate) -> bool {
     let Goal::Logarithms(of) = goal else { return true };
     let size = of.weight.iter().sum::<f64>().max(certificate.primal.abs());
     certificate.bound - certificate.primal <= solver.limits().tolerance * size

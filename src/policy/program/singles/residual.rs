@@ -90,7 +90,7 @@ impl ResidualProblem<'_> {
                 allowed.extend(scarce.iter().map(|scarce| !scarce));
             }
         }
-        let (left, used) = held.left(&members);
+        let (left, used) = held.workers_left(&members);
         let open = |j: &usize| !(all_decided && scarce[*j]) && left[*j] > LEFT_MIN * instance.capacity[*j];
         let types: Vec<usize> = (0..k).filter(open).collect();
         for (member, allowed) in members.iter().zip(allowed.chunks_exact_mut(k)) {
@@ -135,7 +135,7 @@ impl ResidualProblem<'_> {
 
     /// Puts the class times of its members, [members × types], among all, [all members × all K types]; they have none on
     /// other types then.
-    pub(in crate::policy::program) fn put(&self, time: &[f64], all: &mut [f64], k: usize) {
+    pub(in crate::policy::program) fn write_times(&self, time: &[f64], all: &mut [f64], k: usize) {
         for (member, times) in self.members.iter().zip(time.chunks_exact(self.types.len().max(1))) {
             all[member * k..(member + 1) * k].fill(0.0);
             for (kind, time) in self.types.iter().zip(times) {
@@ -170,17 +170,17 @@ impl ResidualProblem<'_> {
     }
 
     /// Removes from `all`, [all members × all K types], the time of its members on types where they have none in it.
-    pub(in crate::policy::program) fn leave(&self, all: &mut [f64], k: usize) {
+    pub(in crate::policy::program) fn clear_excluded_times(&self, all: &mut [f64], k: usize) {
         let mut times = self.times(all, k);
         for (time, speed) in times.iter_mut().zip(&self.instance.throughput) {
             *time = if *speed > 0.0 { *time } else { 0.0 };
         }
-        self.put(&times, all, k);
+        self.write_times(&times, all, k);
     }
 
     /// This residual problem with places among all members and types, not among the members and types of the problem
     /// `before` it.
-    pub(in crate::policy::program) fn within(self, before: &ResidualProblem<'_>) -> Self {
+    pub(in crate::policy::program) fn with_places_of(self, before: &ResidualProblem<'_>) -> Self {
         let of = |all: &[usize], these: &[usize]| these.iter().map(|one| all[*one]).collect();
         Self { members: of(&before.members, &self.members), types: of(&before.types, &self.types), ..self }
     }
@@ -191,9 +191,9 @@ impl FixedLevel<'_> {
     /// all their changes of time on scarce types are linearly independent: then every exchange changes the use of one.
     fn undecided(&self) -> Vec<(usize, Vec<bool>)> {
         let (mut undecided, mut space, mut independent) = (Vec::new(), Space::default(), true);
-        let mut of = Vec::with_capacity(self.scarce.len());
+        let mut usable = Vec::with_capacity(self.scarce.len());
         for member in (0..self.frozen.len()).filter(|member| self.frozen[*member]) {
-            let Some(alternatives) = self.alternatives(member, &mut of) else { continue };
+            let Some(alternatives) = self.alternatives(member, &mut usable) else { continue };
             independent = independent
                 && alternatives.directions.iter().all(|direction| space.adds(direction, self.scarce));
             undecided.push((member, alternatives.types));
@@ -203,7 +203,7 @@ impl FixedLevel<'_> {
 
     /// Workers that all other members leave to `members`, which are in ascending order, and workers that `members` use:
     /// [K] each.
-    fn left(&self, members: &[usize]) -> (Vec<f64>, Vec<f64>) {
+    fn workers_left(&self, members: &[usize]) -> (Vec<f64>, Vec<f64>) {
         let FixedLevel { instance, given, .. } = self;
         let mut left = instance.capacity.clone();
         let mut used = vec![0.0; left.len()];
@@ -233,9 +233,9 @@ impl FixedLevel<'_> {
         lost <= LOST_MAX * kept
     }
 
-    /// The alternatives of a member that stops; `None` if it can keep its throughput in one way only. `of`: a buffer
-    /// for types.
-    fn alternatives(&self, member: usize, of: &mut Vec<usize>) -> Option<Alternatives> {
+    /// The alternatives of a member that stops; `None` if it can keep its throughput in one way only. `usable`: a buffer
+    /// for the types on which it may have time.
+    fn alternatives(&self, member: usize, usable: &mut Vec<usize>) -> Option<Alternatives> {
         let FixedLevel { instance, prices, .. } = self;
         let k = instance.n_types();
         let (jobs, size) = (instance.multiplicity[member], instance.scale_factor[member]);
@@ -244,7 +244,7 @@ impl FixedLevel<'_> {
         let speed = instance.alone(member);
         let given = &self.given[member * k..(member + 1) * k];
         let (mut throughput, mut fastest) = (0.0, 0.0_f64);
-        of.clear();
+        usable.clear();
         for j in 0..k {
             throughput += speed[j] * given[j] / jobs;
             let (gain, rent) = (throughput_price * speed[j], size * prices.worker_price[j]);
@@ -253,42 +253,42 @@ impl FixedLevel<'_> {
                 && if throughput_price > 0.0 { covers } else { !self.scarce[j] };
             if may || given[j] > GIVEN_MIN * jobs {
                 fastest = fastest.max(speed[j]);
-                of.push(j);
+                usable.push(j);
             }
         }
         // A member that needs all of its time on its fastest types has none elsewhere.
         let full = throughput >= fastest * (1.0 - FULL);
         if full {
-            of.retain(|j| speed[*j] >= fastest * (1.0 - FULL));
+            usable.retain(|j| speed[*j] >= fastest * (1.0 - FULL));
         }
-        let slowest = of.iter().fold(fastest, |least, j| least.min(speed[*j]));
+        let slowest = usable.iter().fold(fastest, |least, j| least.min(speed[*j]));
         let all_time = full || time_price > TIGHT * throughput_price * fastest;
         let two = all_time && fastest - slowest > FULL * fastest;
-        if of.len() <= 1 + usize::from(two) {
+        if usable.len() <= 1 + usize::from(two) {
             return None;
         }
         let mut types = vec![false; k];
-        for j in &*of {
+        for j in &*usable {
             types[*j] = true;
         }
-        Some(Alternatives { types, directions: directions(of, speed, two, k) })
+        Some(Alternatives { types, directions: directions(usable, speed, two, k) })
     }
 }
 
-/// Changes of time on the types `of` that keep the throughput and, if `two` constraints bind, the total time, too: a
+/// Changes of time on the types `usable` that keep the throughput and, if `two` constraints bind, the total time, too: a
 /// basis of all such changes, [K] each.
-fn directions(of: &[usize], speed: &[f64], two: bool, k: usize) -> Vec<Vec<f64>> {
+fn directions(usable: &[usize], speed: &[f64], two: bool, k: usize) -> Vec<Vec<f64>> {
     let by_speed = |one: &&usize, other: &&usize| speed[**one].total_cmp(&speed[**other]);
-    let (Some(slow), Some(fast)) = (of.iter().min_by(by_speed), of.iter().max_by(by_speed)) else {
+    let (Some(slow), Some(fast)) = (usable.iter().min_by(by_speed), usable.iter().max_by(by_speed)) else {
         return Vec::new();
     };
-    let apart = speed[*fast] - speed[*slow];
-    let others = of.iter().filter(|j| *j != fast && !(two && *j == slow));
+    let difference = speed[*fast] - speed[*slow];
+    let others = usable.iter().filter(|j| *j != fast && !(two && *j == slow));
     let direction = |j: &usize| {
         let mut direction = vec![0.0; k];
         if two {
-            direction[*slow] = (speed[*j] - speed[*fast]) / apart;
-            direction[*fast] = (speed[*slow] - speed[*j]) / apart;
+            direction[*slow] = (speed[*j] - speed[*fast]) / difference;
+            direction[*fast] = (speed[*slow] - speed[*j]) / difference;
         } else {
             direction[*fast] = -speed[*j] / speed[*fast];
         }
@@ -311,9 +311,12 @@ impl Space {
             return false;
         }
         let length = |of: &[f64]| of.iter().map(|x| x * x).sum::<f64>().sqrt();
-        let whole = length(direction);
-        let mut new: Vec<f64> =
-            direction.iter().zip(scarce).map(|(x, scarce)| if *scarce { *x / whole } else { 0.0 }).collect();
+        let length_of_all = length(direction);
+        let mut new: Vec<f64> = direction
+            .iter()
+            .zip(scarce)
+            .map(|(x, scarce)| if *scarce { *x / length_of_all } else { 0.0 })
+            .collect();
         // Gram-Schmidt, twice: enough against rounding.
         for _ in 0..2 {
             for of in &self.basis {

@@ -42,7 +42,7 @@ fn members_with_one_way_to_have_what_they_have_keep_it() {
     assert_eq!(residual.instance.scale_factor, [2.0, 1.0]);
     let mut all = level().given;
     assert_eq!(residual.times(&all, 2), [0.5, 0.25]);
-    residual.put(&[0.75, 1.0], &mut all, 2);
+    residual.write_times(&[0.75, 1.0], &mut all, 2);
     assert_eq!(all[6..], [0.0, 0.75, 0.0, 1.0]);
     assert_eq!(residual.of_members(&[0.0, 1.0, 2.0, 3.0, 4.0]), [3.0, 4.0]);
 }
@@ -90,7 +90,7 @@ fn members_with_more_ways_than_one_stay_with_the_scarce() {
     // a member that rises runs on no scarce type, and one that stops on no type that does not pay
     assert_eq!(two.instance.throughput, [8.0, 4.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 4.0, 8.0, 4.0, 0.0]);
     assert_eq!(two.instance.capacity, [0.75, 1.0, 2.5]);
-    let within = ResidualProblem { members: vec![1, 3], types: vec![2], ..two.clone() }.within(&two);
+    let within = ResidualProblem { members: vec![1, 3], types: vec![2], ..two.clone() }.with_places_of(&two);
     assert_eq!((within.members, within.types), (vec![3, 5], vec![2]));
 }
 

@@ -39,7 +39,7 @@ impl<'a> TieBreak<'a> {
             columns: vec![BasisStatus::Lower; self.program.n_columns()],
             rows: vec![BasisStatus::Basic; self.program.n_rows()],
         };
-        solver.solve_near(&self.program, Some(basis))
+        solver.solve_from_basis(&self.program, Some(basis))
     }
 }
 

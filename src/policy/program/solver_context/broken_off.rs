@@ -11,7 +11,7 @@ impl SolverContext {
 
     /// Checks that the decision is not broken off and has time left.
     pub(in crate::policy::program) fn check_time(&self) -> Result<(), SolvingError> {
-        self.broken_off()?;
+        self.check_interrupt()?;
         if self.limits().time.is_some_and(|time| time.is_zero()) {
             let attempts = "the time limit of the decision is reached".to_owned();
             return Err(SolveError::NotOptimal { attempts, termination: Termination::TimeLimit }.into());
@@ -20,7 +20,7 @@ impl SolverContext {
     }
 
     /// Checks that the decision is not broken off.
-    pub(in crate::policy::program) fn broken_off(&self) -> Result<(), SolvingError> {
+    pub(in crate::policy::program) fn check_interrupt(&self) -> Result<(), SolvingError> {
         if !self.limits.interrupt.is_raised() {
             return Ok(());
         }

@@ -21,15 +21,15 @@ impl SolverContext {
         if small
             && error.is_unsolved()
             && let Ok(simplex) = registry::backend("simplex")
-            && let (_, Ok(answer)) = self.try_alone(program, simplex)
+            && let (_, Ok(answer)) = self.try_backend(program, simplex)
         {
             return Ok(answer);
         }
-        Err(self.proven(program, error))
+        Err(self.with_proven_claim(program, error))
     }
 
     /// The error, with a claim that the program has no optimum replaced by what is proven of the program.
-    pub(super) fn proven(&mut self, program: &Program, error: SolvingError) -> SolvingError {
+    pub(super) fn with_proven_claim(&mut self, program: &Program, error: SolvingError) -> SolvingError {
         let SolvingError::Solve(SolveError::NotOptimal { mut attempts, termination }) = error else {
             return error;
         };

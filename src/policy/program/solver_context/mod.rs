@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use crate::decomposition::WarmPrices;
 use crate::policy::decision::SolveReport;
-use crate::policy::program::late::Found;
+use crate::policy::program::late::FoundSoFar;
 use crate::policy::program::recorded::{Purpose, Recording};
 use crate::policy::program::strategy::{GaveUp, Reason, Strategy, Unfit};
 use crate::program::{Classes, Formulation, Goal, Program};
@@ -75,7 +75,7 @@ pub(super) struct SolverContext {
     /// Whether that basis was extended to the next program, for which it is feasible but far from optimal.
     grown: bool,
     /// Whether the program after the next will hold the next one's optimum, and start from its basis.
-    to_be_held: bool,
+    next_holds_optimum: bool,
     report: SolveReport,
     /// The strategy that was asked for, if one was.
     asked: Option<Strategy>,
@@ -88,7 +88,7 @@ pub(super) struct SolverContext {
     /// Whether the decision is being explained. Then every program is written, even where prices would do.
     explaining: bool,
     /// What the decision has found so far.
-    pub(super) found: Found,
+    pub(super) found_so_far: FoundSoFar,
     /// Prices at which the last searches ended, by goal; none where decisions depend on their problem alone.
     warm: Option<[WarmPrices; 3]>,
 }
@@ -105,14 +105,14 @@ impl SolverContext {
             clock: Stopwatch::start(),
             basis: None,
             grown: false,
-            to_be_held: false,
+            next_holds_optimum: false,
             report: SolveReport::default(),
             asked: None,
             strategy: Strategy::Written,
             purpose: Purpose::Optimum,
             recorded: None,
             explaining: false,
-            found: Found::default(),
+            found_so_far: FoundSoFar::default(),
             warm: None,
         }
     }
@@ -135,12 +135,12 @@ impl SolverContext {
     /// Starts a decision's bookkeeping anew. Bases are forgotten, so that a decision depends on its problem alone:
     /// which of several optimal vertices simplex ends at depends on where it begins, and a run that was resumed
     /// would decide otherwise than one that was not. `benches/baseline.md` says what that costs.
-    pub(super) fn begin(&mut self, route: &str) {
+    pub(super) fn begin_decision(&mut self, route: &str) {
         self.basis = None;
         self.clock = Stopwatch::start();
         self.limits.interrupt = self.interrupt.of_decision();
         self.purpose = Purpose::Optimum;
-        self.found = Found::default();
+        self.found_so_far = FoundSoFar::default();
         self.report = SolveReport { route: route.to_owned(), ..SolveReport::default() };
     }
 
@@ -253,27 +253,27 @@ impl SolverContext {
     }
 
     /// Records the classes that programs are over from now on, other than those before.
-    pub(super) fn group(&mut self, classes: &Classes) {
-        self.found.forget();
+    pub(super) fn set_classes(&mut self, classes: &Classes) {
+        self.found_so_far.forget_class_time();
         if let Some(recorded) = &mut self.recorded {
-            recorded.group(classes);
+            recorded.set_classes(classes);
         }
     }
 
     /// Records the map from the next program's value to the policy's.
-    pub(super) fn means(&mut self, formulation: &Formulation) {
+    pub(super) fn record_value_map(&mut self, formulation: &Formulation) {
         if let Some(recorded) = &mut self.recorded {
-            recorded.means(formulation.value_map);
+            recorded.set_value_map(formulation.value_map);
         }
     }
 
     /// Sets the purpose of programs from now on.
-    pub(super) fn purpose(&mut self, purpose: Purpose) {
+    pub(super) fn set_purpose(&mut self, purpose: Purpose) {
         self.purpose = purpose;
     }
 
     /// Runs something, with this purpose for the programs that it solves.
-    pub(super) fn doing<T>(&mut self, purpose: Purpose, something: impl FnOnce(&mut Self) -> T) -> T {
+    pub(super) fn with_purpose<T>(&mut self, purpose: Purpose, something: impl FnOnce(&mut Self) -> T) -> T {
         let before = std::mem::replace(&mut self.purpose, purpose);
         let done = something(self);
         self.purpose = before;
@@ -281,7 +281,7 @@ impl SolverContext {
     }
 
     /// Extends the last program's basis to one with more class times, inserted at column `at`: `n_columns` in all.
-    pub(super) fn grow_basis(&mut self, at: usize, n_columns: usize) {
+    pub(super) fn add_columns_to_basis(&mut self, at: usize, n_columns: usize) {
         if let Some(basis) = self.basis.as_mut().filter(|basis| basis.columns.len() >= at) {
             basis.columns.splice(at..at, std::iter::repeat_n(BasisStatus::Lower, n_columns - at));
             self.grown = true;
@@ -290,7 +290,7 @@ impl SolverContext {
 
     /// Extends the last program's basis by basic rows to `n_rows` rows, if it has fewer. The basis must be feasible
     /// for the next program; the objective may be another.
-    pub(super) fn hold_basis(&mut self, n_rows: usize) {
+    pub(super) fn add_rows_to_basis(&mut self, n_rows: usize) {
         if let Some(basis) = &mut self.basis {
             basis.rows.resize(n_rows.max(basis.rows.len()), BasisStatus::Basic);
             self.grown = true;
@@ -309,15 +309,15 @@ impl SolverContext {
 
     /// Announces that the program after the next will hold the next one's optimum by a row. It starts from the next
     /// one's basis, so that one is solved by a backend that ends at a vertex.
-    pub(super) fn hold_next(&mut self) {
-        self.to_be_held = true;
+    pub(super) fn announce_held_optimum(&mut self) {
+        self.next_holds_optimum = true;
     }
 
     /// Runs something that chooses among optima: the report still names the backend that found the optimum, if one
     /// did.
     pub(super) fn among_optima<T>(&mut self, choose: impl FnOnce(&mut Self) -> T) -> T {
         let finder = self.report.backend.clone();
-        let chosen = self.doing(Purpose::Choice, choose);
+        let chosen = self.with_purpose(Purpose::Choice, choose);
         self.report.backend = finder.or(self.report.backend.take());
         chosen
     }
@@ -337,7 +337,9 @@ impl SolverContext {
             FirstMethod::Centre(weights) => {
                 let mut chain = registry::interior_chain(program);
                 chain.insert(0, Box::new(Centre::new(weights)));
-                return self.solve_by(program, Some(&mut chain)).map_err(|error| self.proven(program, error));
+                return self
+                    .solve_by(program, Some(&mut chain))
+                    .map_err(|error| self.with_proven_claim(program, error));
             }
             FirstMethod::Interior => self.try_interior(program)?,
             FirstMethod::Crash(crash) => self.try_crash(program, crash)?,
@@ -352,7 +354,7 @@ impl SolverContext {
 
     /// Solves a linear program from a basis, if one is given, which need not be feasible; none if no certified optimum
     /// with dual values is found.
-    pub(super) fn solve_near(&mut self, program: &Program, basis: Option<Basis>) -> Option<Answer> {
+    pub(super) fn solve_from_basis(&mut self, program: &Program, basis: Option<Basis>) -> Option<Answer> {
         if let Some(basis) = basis.as_ref().filter(|_| program.n_rows() <= ROWS_FEW)
             && let Ok(Some(answer)) = self.try_simplex(program, basis.clone())
         {
@@ -393,7 +395,7 @@ impl SolverContext {
         let limits = Limits { iterations: Some(SIMPLEX_STEPS_MAX), ..self.limits.clone() };
         let limits = std::mem::replace(&mut self.limits, limits);
         self.basis = Some(basis);
-        let (simplex, outcome) = self.try_alone(program, simplex);
+        let (simplex, outcome) = self.try_backend(program, simplex);
         (self.simplex, self.limits) = (Some(simplex), limits);
         match outcome {
             Ok(answer) => Ok(Some(answer)),
@@ -407,10 +409,10 @@ impl SolverContext {
     /// fallback.
     fn try_interior(&mut self, program: &Program) -> Result<Option<Answer>, SolvingError> {
         let goes_on = self.linear.first().is_some_and(|first| first.supports(Feature::WarmStart));
-        let basis = self.basis.is_some() || (self.to_be_held && goes_on);
+        let basis = self.basis.is_some() || (self.next_holds_optimum && goes_on);
         let fits = program.is_linear() && program.n_columns() >= COLUMNS_LARGE && !basis;
         let Some(backend) = (if fits { self.interior_point.take() } else { None }) else { return Ok(None) };
-        let (backend, outcome) = self.try_alone(program, backend);
+        let (backend, outcome) = self.try_backend(program, backend);
         self.interior_point = Some(backend);
         match outcome {
             Ok(answer) => Ok(Some(answer)),
@@ -427,7 +429,7 @@ impl SolverContext {
 
     /// Solves a program by one backend, which is returned with the outcome; a program that it does not solve is not
     /// recorded.
-    fn try_alone(
+    fn try_backend(
         &mut self,
         program: &Program,
         backend: Box<dyn Backend>,
@@ -462,7 +464,7 @@ impl SolverContext {
             size.terms = program.term_values.len();
         }
         let grown = std::mem::take(&mut self.grown);
-        self.to_be_held = false;
+        self.next_holds_optimum = false;
         let basis = self.basis.take().filter(|basis| fits(basis, program));
         let warm = WarmStart { basis, feasible: grown, columns: None };
         let usual = if program.is_linear() { &mut self.linear } else { &mut self.conic };
@@ -473,7 +475,7 @@ impl SolverContext {
         self.report.solves += u32::from(!matches!(outcome, Err(SolveError::Declined { .. })));
         let certified = outcome?;
         if let Some(recorded) = &mut self.recorded {
-            recorded.found(certified.certificate.primal);
+            recorded.set_optimum(certified.certificate.primal);
         }
         self.report.seconds.solve -= certified.certify_seconds;
         self.report.seconds.certify += certified.certify_seconds;

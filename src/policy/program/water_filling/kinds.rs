@@ -1,6 +1,6 @@
 //! The oracle for jobs that share workers: by a program over the kinds of jobs.
 
-use super::{FillState, Filled, Oracle, Step, saturated, water_fill};
+use super::{FillState, LexicographicOptimum, Oracle, RaisedStep, saturated, water_fill};
 use crate::policy::program::hierarchy::Rising;
 use crate::policy::program::kinds::{BoundUse, KindProgram};
 use crate::policy::program::program_columns::ProgramColumns;
@@ -22,12 +22,12 @@ pub(in crate::policy::program) fn fill_kinds(
     solver: &mut SolverContext,
     columns: &mut ProgramColumns<'_>,
     rates: &impl Rising,
-) -> Result<Filled, GaveUp> {
+) -> Result<LexicographicOptimum, GaveUp> {
     let mut kinds = KindProgram::of(columns, solver, BoundUse::Level).map_err(GaveUp::Unfit)?;
     let nothing = vec![0.0; columns.reduced().instance.n_members()];
     let first = water_fill(&mut KindsOracle { kinds: &mut kinds, columns }, solver, rates, &nothing)?;
     let class_time = kinds.class_time(columns)?;
-    Ok(Filled::new(columns, class_time, first))
+    Ok(LexicographicOptimum::new(columns, class_time, first))
 }
 
 impl Oracle for KindsOracle<'_, '_> {
@@ -38,7 +38,7 @@ impl Oracle for KindsOracle<'_, '_> {
         solver: &mut SolverContext,
         state: &FillState,
         slope: &[f64],
-    ) -> Result<Step, GaveUp> {
+    ) -> Result<RaisedStep, GaveUp> {
         let raised = [0.0].iter().chain(EASING_ROUNDING).find_map(|eased| {
             let demand = |(slope, base): (&f64, &f64)| Demand { slope: *slope, base: base * (1.0 - eased) };
             let demands: Vec<Demand> = slope.iter().zip(&state.reached).map(demand).collect();
@@ -46,6 +46,6 @@ impl Oracle for KindsOracle<'_, '_> {
         });
         let raised = raised.ok_or(GaveUp::Unproven)?;
         let saturated = saturated(&raised.demand_price, slope, |_| true);
-        Ok(Step { level: raised.level, bound: raised.bound, saturated, throughputs: Vec::new() })
+        Ok(RaisedStep { level: raised.level, bound: raised.bound, saturated, throughputs: Vec::new() })
     }
 }

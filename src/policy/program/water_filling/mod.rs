@@ -12,7 +12,7 @@ mod written;
 
 pub(super) use self::kinds::fill_kinds;
 pub(super) use self::singles::fill_singles;
-pub(super) use self::written::{Fixing, fill_written};
+pub(super) use self::written::{SaturationDuals, fill_written};
 use crate::policy::program::hierarchy::Rising;
 use crate::policy::program::levels;
 use crate::policy::program::program_columns::ProgramColumns;
@@ -23,7 +23,7 @@ const PRICE_MIN: f64 = 1e-7;
 
 /// The lexicographic optimum.
 #[derive(Clone, Debug)]
-pub(super) struct Filled {
+pub(super) struct LexicographicOptimum {
     /// Class time of the columns: [columns].
     pub(super) class_time: Vec<f64>,
     /// The throughput of each member at the optimum: [members].
@@ -41,7 +41,7 @@ pub(super) struct FirstLevel {
     slope: Vec<f64>,
 }
 
-impl Filled {
+impl LexicographicOptimum {
     fn new(columns: &ProgramColumns<'_>, class_time: Vec<f64>, first: FirstLevel) -> Self {
         Self { throughputs: levels::throughputs(&columns.bound(), &class_time), class_time, first }
     }
@@ -67,7 +67,7 @@ struct FillState {
 }
 
 /// One level, raised above what members have.
-struct Step {
+struct RaisedStep {
     /// The level reached.
     level: f64,
     /// An upper bound on the level.
@@ -89,7 +89,7 @@ trait Oracle {
         solver: &mut SolverContext,
         state: &FillState,
         slope: &[f64],
-    ) -> Result<Step, Self::Error>;
+    ) -> Result<RaisedStep, Self::Error>;
 
     /// Passes over later levels at which members merely reach the most that they can have, if the method knows them.
     fn skip(&mut self, _: &mut SolverContext, _: &mut FillState, _: &impl Rising) {}
@@ -129,7 +129,7 @@ fn water_fill<O: Oracle>(
         if let Some(first) = first.take_if(|_| slope.iter().all(|slope| *slope == 0.0)) {
             return Ok(first);
         }
-        let Step { level, bound, saturated, throughputs } = oracle.raise(solver, &state, &slope)?;
+        let RaisedStep { level, bound, saturated, throughputs } = oracle.raise(solver, &state, &slope)?;
         for member in saturated {
             state.frozen[member] = true;
         }

@@ -6,7 +6,7 @@
 //! [`skip_saturated`](SinglesOracle::skip_saturated) passes over these levels, so that about one level for each worker
 //! type is left to be raised by prices.
 
-use super::{FillState, Filled, Oracle, Step, water_fill};
+use super::{FillState, LexicographicOptimum, Oracle, RaisedStep, water_fill};
 use crate::decomposition::RaisedLevel;
 use crate::policy::program::hierarchy::Rising;
 use crate::policy::program::program_columns::ProgramColumns;
@@ -25,11 +25,11 @@ pub(super) struct SinglesOracle<'a> {
     /// Columns of the program that is not written.
     n_columns: usize,
     /// Class times: [members × K].
-    given: Vec<f64>,
+    class_time: Vec<f64>,
     /// Whether a type is scarce, every worker of it being in use at any optimum: [K].
     scarce: Vec<bool>,
     /// Worker prices that the next search starts with.
-    near: Vec<Vec<f64>>,
+    warm_prices: Vec<Vec<f64>>,
     pub(super) residual: ResidualProblem<'a>,
     /// The last level raised; none before the first.
     raised: Option<RaisedLevel>,
@@ -40,7 +40,7 @@ pub(in crate::policy::program) fn fill_singles(
     solver: &mut SolverContext,
     columns: &ProgramColumns<'_>,
     rates: &impl Rising,
-) -> Result<Filled, GaveUp> {
+) -> Result<LexicographicOptimum, GaveUp> {
     let bound = columns.bound();
     let (instance, n_columns) = (bound.instance(), bound.columns().len());
     let (n, k) = (instance.n_members(), instance.n_types());
@@ -49,14 +49,14 @@ pub(in crate::policy::program) fn fill_singles(
     let mut oracle = SinglesOracle {
         instance,
         n_columns,
-        given: vec![0.0; n * k],
+        class_time: vec![0.0; n * k],
         scarce: vec![false; k],
-        near: Vec::new(),
+        warm_prices: Vec::new(),
         residual: ResidualProblem::all(instance),
         raised: None,
     };
     let first = water_fill(&mut oracle, solver, rates, &vec![0.0; n])?;
-    Ok(Filled::new(columns, singles::class_time(&bound, &oracle.given), first))
+    Ok(LexicographicOptimum::new(columns, singles::class_time(&bound, &oracle.class_time), first))
 }
 
 impl Oracle for SinglesOracle<'_> {
@@ -67,7 +67,7 @@ impl Oracle for SinglesOracle<'_> {
         solver: &mut SolverContext,
         state: &FillState,
         slope: &[f64],
-    ) -> Result<Step, GaveUp> {
+    ) -> Result<RaisedStep, GaveUp> {
         let (raised, bound) = self.search(solver, state, slope).ok_or(GaveUp::Unproven)?;
         let members = || self.residual.members.iter().copied();
         let binding = members().zip(&raised.binding).filter(|(_, binding)| **binding);
@@ -83,10 +83,10 @@ impl Oracle for SinglesOracle<'_> {
         for (kind, scarce) in self.residual.types.iter().zip(&raised.scarce) {
             self.scarce[*kind] |= *scarce;
         }
-        self.take(&raised.answer.time, 1.0);
+        self.move_time_to(&raised.answer.time, 1.0);
         let level = raised.answer.level;
         self.raised = Some(raised);
-        Ok(Step { level, bound, saturated, throughputs: self.throughputs() })
+        Ok(RaisedStep { level, bound, saturated, throughputs: self.throughputs() })
     }
 
     fn skip(&mut self, solver: &mut SolverContext, state: &mut FillState, rates: &impl Rising) {
@@ -127,12 +127,12 @@ impl SinglesOracle<'_> {
         slope: &[f64],
     ) -> Option<(RaisedLevel, f64)> {
         let [slope, base] = [slope, &state.reached].map(|of| self.residual.of_members(of));
-        let given = self.residual.times(&self.given, self.instance.n_types());
+        let given = self.residual.times(&self.class_time, self.instance.n_types());
         let goal = Goal::Above { base: &base, given: &given };
         let singles = Singles::new(&self.residual.instance, slope);
-        let found = singles::search_above(solver, &singles, goal, self.near.clone(), self.n_columns);
+        let found = singles::search_above(solver, &singles, goal, self.warm_prices.clone(), self.n_columns);
         let (mut raised, certificate) = found?;
-        self.near = std::mem::take(&mut raised.near);
+        self.warm_prices = std::mem::take(&mut raised.near);
         Some((raised, certificate.bound))
     }
 
@@ -143,30 +143,30 @@ impl SinglesOracle<'_> {
         let fixed = FixedLevel {
             instance: &self.residual.instance,
             prices: &raised.answer,
-            given: &self.residual.times(&self.given, k),
+            given: &self.residual.times(&self.class_time, k),
             frozen: &self.residual.of_members(&state.frozen),
             scarce: &self.residual.types.iter().map(|kind| self.scarce[*kind]).collect::<Vec<bool>>(),
         };
         let Some(residual) = ResidualProblem::of(fixed) else { return false };
-        let residual = residual.within(&self.residual);
+        let residual = residual.with_places_of(&self.residual);
         let mut more = false;
         for kind in self.residual.types.iter().filter(|kind| !residual.types.contains(kind)) {
             more |= !self.scarce[*kind];
             self.scarce[*kind] = true;
         }
-        residual.leave(&mut self.given, k);
+        residual.clear_excluded_times(&mut self.class_time, k);
         state.cap(&self.throughputs());
         self.residual = residual;
-        self.near.clear();
+        self.warm_prices.clear();
         more
     }
 
     /// Moves the class times of the residual problem this `part` of the way to `time`, [members × types] there.
-    pub(super) fn take(&mut self, time: &[f64], part: f64) {
+    pub(super) fn move_time_to(&mut self, time: &[f64], part: f64) {
         let k = self.instance.n_types();
         let times = time.chunks_exact(self.residual.types.len().max(1));
         for (member, times) in self.residual.members.iter().zip(times) {
-            let given = &mut self.given[member * k..(member + 1) * k];
+            let given = &mut self.class_time[member * k..(member + 1) * k];
             for (kind, time) in self.residual.types.iter().zip(times) {
                 given[*kind] = part * time + (1.0 - part) * given[*kind];
             }
@@ -175,7 +175,7 @@ impl SinglesOracle<'_> {
 
     /// The throughput of each member at its class times: [members].
     pub(super) fn throughputs(&self) -> Vec<f64> {
-        let times = self.given.chunks_exact(self.instance.n_types()).zip(&self.instance.multiplicity);
+        let times = self.class_time.chunks_exact(self.instance.n_types()).zip(&self.instance.multiplicity);
         let throughput = |(member, (times, jobs)): (usize, (&[f64], &f64))| {
             let speeds = self.instance.alone(member).iter().zip(times);
             speeds.map(|(speed, time)| speed * time).sum::<f64>() / jobs

@@ -104,7 +104,7 @@ impl SinglesOracle<'_> {
         }
         state.reached.copy_from_slice(target);
         // A level above 1 would give more than the limits.
-        self.take(&time, level.recip().min(1.0));
+        self.move_time_to(&time, level.recip().min(1.0));
         state.cap(&self.throughputs());
         Some(Ok(()))
     }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::iter::once;
 
-use super::{FillState, Filled, Oracle, Step, saturated, water_fill};
+use super::{FillState, LexicographicOptimum, Oracle, RaisedStep, saturated, water_fill};
 use crate::policy::program::hierarchy::Rising;
 use crate::policy::program::levels::LevelOptimum;
 use crate::policy::program::program_columns::ProgramColumns;
@@ -23,7 +23,7 @@ type SolvedLevel = (LevelOptimum, Formulation, Answer);
 
 /// The duals of the level program at which each member saturated: changes of that level.
 #[derive(Clone, Debug, Default)]
-pub(in crate::policy::program) struct Fixing {
+pub(in crate::policy::program) struct SaturationDuals {
     /// The level at which it saturated, the first being 0; none if it never rose: [members].
     pub(in crate::policy::program) step: Vec<Option<usize>>,
     /// Change of that level per unit of throughput asked of the member, ≤ 0: [members].
@@ -41,9 +41,9 @@ pub(in crate::policy::program) struct Fixing {
     pub(in crate::policy::program) first_own: BTreeMap<(usize, usize), usize>,
 }
 
-impl Fixing {
+impl SaturationDuals {
     /// Notes the duals of the program of one level, at which these members saturated.
-    fn note(&mut self, formulation: &Formulation, answer: &Answer, n_types: usize, saturated: &[usize]) {
+    fn record(&mut self, formulation: &Formulation, answer: &Answer, n_types: usize, saturated: &[usize]) {
         let step = self.one_more.len();
         for member in saturated {
             self.step[*member] = Some(step);
@@ -81,7 +81,7 @@ impl Fixing {
 struct WrittenOracle<'a, 'o> {
     columns: &'a mut ProgramColumns<'o>,
     tight: TightRows,
-    fixing: Fixing,
+    saturation_duals: SaturationDuals,
     first: Option<(Formulation, Answer)>,
     /// Class time of the columns at the last level: [columns].
     class_time: Vec<f64>,
@@ -94,17 +94,18 @@ pub(in crate::policy::program) fn fill_written(
     columns: &mut ProgramColumns<'_>,
     rates: &impl Rising,
     base: &[f64],
-) -> Result<(Filled, (Formulation, Answer), Fixing), SolvingError> {
+) -> Result<(LexicographicOptimum, (Formulation, Answer), SaturationDuals), SolvingError> {
     let n = base.len();
     let (throughput_price, time_price) = (vec![0.0; n], vec![0.0; n]);
-    let fixing = Fixing { step: vec![None; n], throughput_price, time_price, ..Fixing::default() };
+    let saturation_duals =
+        SaturationDuals { step: vec![None; n], throughput_price, time_price, ..SaturationDuals::default() };
     let tight = TightRows::default();
-    let mut oracle = WrittenOracle { columns, tight, fixing, first: None, class_time: Vec::new() };
+    let mut oracle = WrittenOracle { columns, tight, saturation_duals, first: None, class_time: Vec::new() };
     let filled = water_fill(&mut oracle, solver, rates, base);
-    let WrittenOracle { columns, fixing, first: program, class_time, .. } = oracle;
+    let WrittenOracle { columns, saturation_duals, first: program, class_time, .. } = oracle;
     columns.free_all();
     let program = program.ok_or(SolvingError::Empty);
-    Ok((Filled::new(columns, class_time, filled?), program?, fixing))
+    Ok((LexicographicOptimum::new(columns, class_time, filled?), program?, saturation_duals))
 }
 
 impl Oracle for WrittenOracle<'_, '_> {
@@ -115,27 +116,37 @@ impl Oracle for WrittenOracle<'_, '_> {
         solver: &mut SolverContext,
         state: &FillState,
         slope: &[f64],
-    ) -> Result<Step, SolvingError> {
+    ) -> Result<RaisedStep, SolvingError> {
         let mut level_before = 0.0;
         if self.first.is_some() {
             // The last answer is feasible for this level's program, at a rise of zero.
-            solver.hold_basis(0);
-            solver.purpose(Purpose::NextLevel);
+            solver.add_rows_to_basis(0);
+            solver.set_purpose(Purpose::NextLevel);
             level_before = lowest_reached(slope, &state.reached);
         }
         let ((raised, formulation, answer), demands) =
             self.raise_eased(solver, (slope, &state.reached, level_before))?;
-        self.tight.note(self.columns, &formulation, &answer);
+        self.tight.record(self.columns, &formulation, &answer);
         let rows = formulation.level_rows();
         let tight = |member: usize| {
             let asked = demands[member].slope * raised.level + demands[member].base;
             (raised.throughputs[member] - asked) / formulation.row_scales[rows.start + member] <= SLACK_MAX
         };
         let saturated = saturated(&raised.demand_price, slope, tight);
-        self.fixing.note(&formulation, &answer, self.columns.reduced().instance.n_types(), &saturated);
+        self.saturation_duals.record(
+            &formulation,
+            &answer,
+            self.columns.reduced().instance.n_types(),
+            &saturated,
+        );
         self.first.get_or_insert((formulation, answer));
         self.class_time = raised.class_time;
-        Ok(Step { level: raised.level, bound: raised.bound, saturated, throughputs: raised.throughputs })
+        Ok(RaisedStep {
+            level: raised.level,
+            bound: raised.bound,
+            saturated,
+            throughputs: raised.throughputs,
+        })
     }
 }
 

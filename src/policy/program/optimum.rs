@@ -1,0 +1,132 @@
+//! The optimum of a decision's objective: class times, the value that they reach, the bound that proves it, and the
+//! program that explains it.
+
+use crate::policy::program::recorded::Purpose;
+use crate::policy::program::solver_context::Answer;
+use crate::policy::program::water_filling::{FirstLevel, SaturationDuals};
+use crate::program::{BoundObjective, Demand, Formulation, Point, Sense};
+
+/// The relative distance of the optimum from the level tried last up to which prices there are those of the optimum.
+const TRIED_MAX: f64 = 1e-6;
+
+/// The optimum of a decision's objective.
+#[derive(Clone, Debug)]
+pub(super) struct Optimum {
+    /// Class time of the columns, after refinement: [columns].
+    pub(super) class_time: Vec<f64>,
+    /// A bound on the objective: no allocation is better.
+    pub(super) bound: f64,
+    /// The level that weighted entities reach together, which is the value of an allocation of theirs in the objective's place.
+    pub(super) reached: Option<ReachedLevel>,
+    /// The program that explains the optimum by its duals.
+    pub(super) explaining: ExplainingProgram,
+    /// The answer to the program that explains the optimum; none if no program was written.
+    pub(super) answer: Option<Answer>,
+    /// Change of the policy's objective per unit of the program's: 1, except on the parametric route and where water
+    /// filling raises the inverse of the level.
+    pub(super) price_factor: f64,
+    /// The level at which water filling fixed each member, and the duals there.
+    pub(super) saturation_duals: Option<SaturationDuals>,
+    /// The part of its time that a job of each member keeps after the discount: [members], or empty without one.
+    pub(super) discounts: Vec<f64>,
+}
+
+impl Optimum {
+    /// An optimum found without a program over jobs. Where one was written, the caller adds it and its answer.
+    pub(super) fn without_program(class_time: Vec<f64>, bound: f64) -> Self {
+        Self {
+            class_time,
+            bound,
+            reached: None,
+            explaining: ExplainingProgram::Unwritten,
+            answer: None,
+            price_factor: 1.0,
+            saturation_duals: None,
+            discounts: Vec::new(),
+        }
+    }
+
+    /// The value of a point: the objective's or, of weighted entities, the level that they reach together.
+    pub(super) fn value(&self, bound: &BoundObjective<'_>, point: &Point) -> f64 {
+        let reached = self.reached.as_ref().zip(bound.throughputs(point));
+        reached.map_or_else(|| bound.value(point), |(level, throughputs)| level.at(&throughputs))
+    }
+
+    /// Is the program that explains the optimum one at a level that was only tried, away from the optimum?
+    pub(super) fn explains_another_level(&self) -> bool {
+        matches!(self.explaining, ExplainingProgram::Tried(tried, _) if is_another_level(tried, self.bound))
+    }
+}
+
+/// The level that weighted entities reach together, as a function of throughputs.
+#[derive(Clone, Debug)]
+pub(super) struct ReachedLevel {
+    pub(super) first: FirstLevel,
+    /// The throughput of each member at a level of 0: [members].
+    pub(super) base: Vec<f64>,
+    /// Is the inverse of the level raised?
+    pub(super) inverse: bool,
+    /// Levels that no throughput changes.
+    pub(super) fixed: Vec<f64>,
+    pub(super) sense: Sense,
+}
+
+impl ReachedLevel {
+    /// The level that all members keep at these throughputs: [members].
+    fn at(&self, throughputs: &[f64]) -> f64 {
+        self.of_raised(self.first.kept_by(throughputs, &self.base))
+    }
+
+    /// A bound on the level that no allocation is better than.
+    pub(super) fn bound(&self) -> f64 {
+        self.of_raised(self.first.bound)
+    }
+
+    /// The level, or its inverse where that is raised, with the levels that no throughput changes.
+    fn of_raised(&self, level: f64) -> f64 {
+        let raised = if self.inverse { level.recip() } else { level };
+        self.fixed.iter().copied().fold(
+            raised,
+            match self.sense {
+                Sense::Maximize => f64::min,
+                Sense::Minimize => f64::max,
+            },
+        )
+    }
+}
+
+/// Is a level that was tried so far from the optimum that prices there are not those of the optimum?
+pub(super) fn is_another_level(tried: f64, optimum: f64) -> bool {
+    optimum.is_finite() && (tried - optimum).abs() > TRIED_MAX * optimum.abs()
+}
+
+/// A program that explains a decision by its duals: kept, or written again where it is needed.
+#[derive(Clone, Debug)]
+pub(super) enum ExplainingProgram {
+    /// The program itself.
+    Kept(Box<Formulation>),
+    /// The program that was tried at this level, of these demands.
+    Tried(f64, Vec<Demand>),
+    /// The objective's own program, which was not written.
+    Unwritten,
+}
+
+impl ExplainingProgram {
+    /// The purpose of the program. `levels` says whether the levels of water filling, of which the program is the
+    /// first, are inverses; none without water filling.
+    pub(super) fn purpose(&self, levels: Option<bool>) -> Purpose {
+        match (self, levels) {
+            (Self::Tried(level, _), _) => Purpose::Tried { level: *level },
+            (_, Some(inverse)) => Purpose::FirstLevel { inverse },
+            _ => Purpose::Optimum,
+        }
+    }
+
+    pub(super) fn formulation(self, bound: &BoundObjective<'_>) -> Formulation {
+        match self {
+            Self::Kept(formulation) => *formulation,
+            Self::Tried(_, demands) => bound.with_demands(&demands),
+            Self::Unwritten => bound.formulate(),
+        }
+    }
+}
