@@ -13,6 +13,7 @@ use super::binding::BoundObjective;
 use super::builder::Builder;
 use super::expression::Subject;
 use super::instance::{Column, Instance};
+use super::inversion::LevelCoefficients;
 use super::objective::Route;
 use super::program_map::{AuxiliaryRole, Formulation, Replaced, RowRole, ValueMap};
 use super::range::Reach;
@@ -250,7 +251,7 @@ impl BoundObjective<'_> {
         for at in self.places(Subject::Job) {
             // No coefficients: a factor is 0, and so is the job's part of the objective at any throughput.
             let (least, level) = match levels.coefficients(at.member) {
-                Some((a, b)) => (a, Some((column, -b * scale))),
+                Some(LevelCoefficients { base, slope }) => (base, Some((column, -slope * scale))),
                 None => (0.0, None),
             };
             builder.throughput_row(inversion, at, Range::at_least(least), level);

@@ -252,6 +252,16 @@ pub struct Levels {
     form: LevelForm,
 }
 
+/// Coefficients of the throughput that a level t requires of a member: base + slope·t or, where the levels are affine in
+/// the inverse, base + slope/t.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct LevelCoefficients {
+    /// The part that no level changes.
+    pub base: f64,
+    /// The part in proportion to the level, or to its inverse.
+    pub slope: f64,
+}
+
 impl Levels {
     /// The levels of an inversion with `data`, the value of each step's datum: [members × steps].
     pub(crate) fn new(inversion: &Inversion, data: Vec<f64>) -> Self {
@@ -332,9 +342,9 @@ impl Levels {
         if y > 0.0 { Required { value: y, slope } } else { ALWAYS }
     }
 
-    /// Coefficients (a, b) of the required throughput, a + b·t or a + b/t as [`form`](Self::form) says; `None` if the
-    /// form is general or a factor of this member is 0.
-    pub fn coefficients(&self, member: usize) -> Option<(f64, f64)> {
+    /// Coefficients of the required throughput, as [`form`](Self::form) says; `None` if the form is general or a factor
+    /// of this member is 0.
+    pub fn coefficients(&self, member: usize) -> Option<LevelCoefficients> {
         // x = (p + q t) / (r + s t): every step keeps this shape.
         let (mut p, mut q, mut r, mut s) = (0.0, 1.0, 1.0, 0.0);
         for (kind, d) in self.steps(member) {
@@ -349,11 +359,11 @@ impl Levels {
                 StepKind::Log | StepKind::Sqrt | StepKind::Min | StepKind::Max => return None,
             }
         }
-        let (a, b) = match self.form {
+        let (base, slope) = match self.form {
             LevelForm::Affine => (p / r, q / r),
             LevelForm::AffineInInverse => (q / s, p / s),
             LevelForm::General => return None,
         };
-        (a.is_finite() && b.is_finite()).then_some((a, b))
+        (base.is_finite() && slope.is_finite()).then_some(LevelCoefficients { base, slope })
     }
 }

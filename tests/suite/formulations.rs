@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 
 use apportion::program::expression::Vocabulary;
 use apportion::program::{
-    BoundObjective, ConstraintText, Formulation, Instance, LevelForm, Objective, ObjectiveText, Point, Route,
-    Sense,
+    BoundObjective, ConstraintText, Formulation, Instance, LevelCoefficients, LevelForm, Objective,
+    ObjectiveText, Point, Route, Sense,
 };
 use apportion::solver::{Limits, Solution, registry, solve_certified};
 use proptest::prelude::*;
@@ -329,10 +329,10 @@ proptest! {
                 let near = (required.slope - slope).abs() <= 1e-2 * slope.abs().max(1e-9);
                 prop_assert!(near, "{text}: {required:?} against {slope}");
             }
-            if let Some((a, b)) = bound.levels().unwrap().coefficients(member) {
+            if let Some(LevelCoefficients { base, slope }) = bound.levels().unwrap().coefficients(member) {
                 let linear = match objective.inversion().unwrap().form() {
-                    LevelForm::Affine => a + b * level,
-                    LevelForm::AffineInInverse => a + b / level,
+                    LevelForm::Affine => base + slope * level,
+                    LevelForm::AffineInInverse => base + slope / level,
                     LevelForm::General => unreachable!("has no coefficients"),
                 };
                 prop_assert!((linear - throughput).abs() <= 1e-6 * throughput, "{text}: {linear}");

@@ -62,14 +62,14 @@ pub(super) fn conflicts(
     let candidates = own_rows(&formulation);
     let found = conflict(&formulation.program, &candidates, limits);
     if let Some(ConflictingRows { rows, size }) = found.filter(|found| !found.rows.is_empty()) {
-        let of = |row: &usize| of_row((reduced, bound), &formulation, (*row, &rows), limits);
+        let of = |row: &usize| conflict_of_row(reduced, bound, &formulation, *row, &rows, limits);
         return in_order(rows.iter().filter_map(of), size);
     }
     match stage {
         Stage::Dropped if bound.has_droppable() => {
-            conflicts_with_need((reduced, bound), &bound.constraints_alone(true), limits)
+            conflicts_with_need(reduced, bound, &bound.constraints_alone(true), limits)
         }
-        Stage::Undropped | Stage::Dropped => conflicts_with_need((reduced, bound), &formulation, limits),
+        Stage::Undropped | Stage::Dropped => conflicts_with_need(reduced, bound, &formulation, limits),
     }
 }
 
@@ -80,7 +80,8 @@ fn own_rows(formulation: &Formulation) -> Vec<usize> {
 
 /// Constraints of a formulation that forbid throughput without which the objective is infinite; empty if there are none.
 fn conflicts_with_need(
-    (reduced, bound): (&Reduced, &BoundObjective<'_>),
+    reduced: &Reduced,
+    bound: &BoundObjective<'_>,
     formulation: &Formulation,
     limits: &Limits,
 ) -> Conflicts {
@@ -111,7 +112,7 @@ fn conflicts_with_need(
             possible: None,
             relaxed: None,
         };
-        let of = |row: &usize| of_row((reduced, bound), formulation, (*row, &[]), limits);
+        let of = |row: &usize| conflict_of_row(reduced, bound, formulation, *row, &[], limits);
         // Fewer constraints may forbid throughput of another member.
         let is_several = size == ConflictSize::Smallest && rows.len() > 1;
         let size = if is_several { ConflictSize::Irreducible } else { size };
@@ -153,10 +154,12 @@ fn is_needed(bound: &BoundObjective<'_>, member: usize) -> bool {
 }
 
 /// The conflict of one row: the value that it could reach alone, and beside the other rows of the contradiction.
-fn of_row(
-    (reduced, bound): (&Reduced, &BoundObjective<'_>),
+fn conflict_of_row(
+    reduced: &Reduced,
+    bound: &BoundObjective<'_>,
     formulation: &Formulation,
-    (row, rows): (usize, &[usize]),
+    row: usize,
+    rows: &[usize],
     limits: &Limits,
 ) -> Option<Conflict> {
     let (constraint, position) = place(formulation, row)?;

@@ -52,6 +52,20 @@ struct Terms {
 /// The capacity row of each worker type, and its upper bound.
 type Capacity = Vec<(usize, f64)>;
 
+/// The rows of a level program from which columns are picked.
+struct LevelProgram {
+    rising: Vec<RisingMember>,
+    capacity: Capacity,
+}
+
+/// The columns of a crash basis.
+struct Picked {
+    /// One column for each rising member.
+    columns: Vec<usize>,
+    /// The row that bounds their common level.
+    tight_row: usize,
+}
+
 /// The crash basis of a program; none if the program has another form.
 pub(super) fn crash_basis(formulation: &Formulation) -> Option<Basis> {
     let program = &formulation.program;
@@ -59,14 +73,14 @@ pub(super) fn crash_basis(formulation: &Formulation) -> Option<Basis> {
     let mut rows = vec![BasisStatus::Basic; program.n_rows()];
     if !is_sum(formulation) {
         let level = level_column(formulation)?;
-        let (rising, capacity) = rising(formulation, level)?;
-        let (picked, tight) = pick(&rising, &capacity)?;
+        let LevelProgram { rising, capacity } = rising(formulation, level)?;
+        let Picked { columns: picked, tight_row } = pick(&rising, &capacity)?;
         columns[level] = BasisStatus::Basic;
         for (member, column) in rising.iter().zip(picked) {
             rows[member.rows[0]] = BasisStatus::Lower;
             columns[column] = BasisStatus::Basic;
         }
-        rows[tight] = BasisStatus::Upper;
+        rows[tight_row] = BasisStatus::Upper;
     }
     Some(Basis { columns, rows })
 }
@@ -98,7 +112,7 @@ fn level_column(formulation: &Formulation) -> Option<usize> {
 }
 
 /// The members that must rise with the level, and the capacity rows; none if one has no column of its own.
-fn rising(formulation: &Formulation, level: usize) -> Option<(Vec<RisingMember>, Capacity)> {
+fn rising(formulation: &Formulation, level: usize) -> Option<LevelProgram> {
     let program = &formulation.program;
     let mut terms = vec![Terms::default(); level];
     let mut capacity = Vec::new();
@@ -142,7 +156,7 @@ fn rising(formulation: &Formulation, level: usize) -> Option<(Vec<RisingMember>,
         }
         rising.push(RisingMember { rows: [row, time_row], columns });
     }
-    (!rising.is_empty()).then_some((rising, capacity))
+    (!rising.is_empty()).then_some(LevelProgram { rising, capacity })
 }
 
 /// One column for each member, and the row that bounds their common level, from the round with the highest level.
@@ -150,7 +164,7 @@ fn rising(formulation: &Formulation, level: usize) -> Option<(Vec<RisingMember>,
 /// A round chooses columns at the prices of worker types; prices then rise where the columns chosen take more workers
 /// than on average over types, and fall where they take fewer. The worth of all workers at the prices, divided by the
 /// cost of all members' cheapest columns, bounds the level of every round.
-fn pick(rising: &[RisingMember], capacity: &Capacity) -> Option<(Vec<usize>, usize)> {
+fn pick(rising: &[RisingMember], capacity: &Capacity) -> Option<Picked> {
     let mut prices = vec![1.0_f64; capacity.len()];
     let (mut bound, mut best) = (f64::INFINITY, (0.0, Vec::new(), None));
     for round in 0..ROUNDS {
@@ -198,5 +212,5 @@ fn pick(rising: &[RisingMember], capacity: &Capacity) -> Option<(Vec<usize>, usi
         }
     }
     let (_, picked, tight) = best;
-    Some((picked, tight?))
+    Some(Picked { columns: picked, tight_row: tight? })
 }

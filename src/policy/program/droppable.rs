@@ -7,7 +7,7 @@
 //! program over kinds mostly decides ([`LinearKinds::drop_fewest`]).
 
 use crate::policy::program::kinds::LinearKinds;
-use crate::policy::program::program_columns::ProgramColumns;
+use crate::policy::program::program_columns::{ProgramColumns, SolvedFormulation};
 use crate::policy::program::singles;
 use crate::policy::program::solver_context::{SolverContext, SolvingError};
 use crate::policy::program::tolerances::COUNT_ROUNDING;
@@ -83,7 +83,7 @@ fn relaxation(
     columns: &mut ProgramColumns<'_>,
     decided: &[Option<bool>],
 ) -> Result<Option<Relaxation>, SolvingError> {
-    if let Some(relaxed) = singles::relaxation(solver, columns, decided) {
+    if let Ok(relaxed) = singles::relaxation(solver, columns, decided) {
         return Ok(Some(relaxed));
     }
     let relaxed = |(most, met)| Relaxation { most, met, costliest: Vec::new() };
@@ -96,7 +96,8 @@ fn relaxation(
         decided.iter().map(|decided| of(*decided, n)).collect()
     };
     let mut solve = |asked: Vec<(Range, f64)>| {
-        let (formulation, answer) = columns.solve(solver, |bound| bound.droppable(&asked))?;
+        let SolvedFormulation { formulation, answer } =
+            columns.solve(solver, |bound| bound.droppable(&asked))?;
         let met = answer.solution.columns[formulation.columns.len()..].to_vec();
         Ok::<_, SolvingError>((formulation.value(answer.bound), met))
     };
@@ -165,8 +166,8 @@ fn branch_and_bound(
         }
         if !beaten(most, &best) {
             let count = (most + COUNT_ROUNDING).floor();
-            let dropped = singles::drop_costliest(solver, columns, (&node.decided, count), &costliest);
-            best = dropped.map(|dropped| (count, dropped)).or(best);
+            let dropped = singles::drop_costliest(solver, columns, &node.decided, count, &costliest);
+            best = dropped.ok().map(|dropped| (count, dropped)).or(best);
         }
         let fractional = (0..n)
             .filter(|member| (COUNT_ROUNDING..1.0 - DROPPABLE_SLACK).contains(&met[*member]))

@@ -49,8 +49,10 @@ pub(super) fn explain(problem: &Problem, bound: &BoundObjective<'_>, explained: 
         .and_then(|held| RowPrices::of(bound, &solved, &formulation, held, decision.objective.as_ref()));
     let mut explanation = Explanation::of_shares(problem, decision, reason);
     let prices = prices.map(|prices| prices.without_idle(&explanation.types));
-    let of = (bound, &explanation.types[..]);
-    let reasons = prices.as_ref().ok().map(|prices| Reasons::of(of, &solved, &formulation, prices));
+    let reasons = prices
+        .as_ref()
+        .ok()
+        .map(|prices| Reasons::of(bound, &explanation.types, &solved, &formulation, prices));
     let known = prices.as_ref().ok();
     for (worker_type, kind) in explanation.types.iter_mut().enumerate() {
         kind.one_more = known.map(|prices| prices.capacity[worker_type].value);

@@ -137,6 +137,7 @@ mod tests {
     use crate::index::{Id, JobId};
     use crate::policy::Policy;
     use crate::policy::program::ProgramOptions;
+    use crate::policy::program::policy::Decided;
     use crate::policy::program::tests::options_of;
     use crate::problem::{ActiveJob, Problem, ProblemBuilder};
     use crate::program::{ConstraintText, ObjectiveText};
@@ -234,7 +235,7 @@ mod tests {
         let problem = problem();
         let text = ObjectiveText::new(Sense::Maximize, OBJECTIVES[0].1);
         let mut policy = policy(&text, None).best_so_far();
-        let (reduced, solved, decision) = policy.solve(&problem).unwrap();
+        let Decided { reduced, optimum: solved, decision } = policy.solve(&problem).unwrap();
         let objective = policy.options.objective.clone();
         let binding = policy.binding(&objective, &reduced).unwrap();
         let limits = crate::policy::program::program_columns::PricingLimits::NEVER;

@@ -3,8 +3,8 @@
 //! A level program (see [`demand`](crate::program::demand)) has a demand row for every member. If its dual is positive, no
 //! allocation raises the member without lowering another one of the same level.
 
-use crate::policy::program::program_columns::ProgramColumns;
-use crate::policy::program::solver_context::{Answer, SolverContext, SolvingError};
+use crate::policy::program::program_columns::{ProgramColumns, SolvedFormulation};
+use crate::policy::program::solver_context::{SolverContext, SolvingError};
 use crate::program::{BoundObjective, Demand, Formulation};
 
 /// The optimum of a level program.
@@ -24,7 +24,8 @@ pub(super) struct LevelOptimum {
 
 impl LevelOptimum {
     /// The level that the answer to a level program reaches.
-    pub(super) fn of(columns: &ProgramColumns<'_>, formulation: &Formulation, answer: &Answer) -> Self {
+    pub(super) fn of(columns: &ProgramColumns<'_>, solved: &SolvedFormulation) -> Self {
+        let SolvedFormulation { formulation, answer } = solved;
         let class_time = formulation.class_time(&answer.solution.columns).to_vec();
         let objective = formulation.program.objective(&answer.solution.columns);
         let price = |row: usize| {
@@ -41,17 +42,23 @@ impl LevelOptimum {
     }
 }
 
-/// The highest common level of `demands`, by a program, which is returned with its answer. The memory of an `old`
-/// formulation over the same columns is used again.
+/// The optimum of a level program, and the program with its answer.
+#[derive(Clone, Debug)]
+pub(super) struct SolvedLevel {
+    pub(super) raised: LevelOptimum,
+    pub(super) solved: SolvedFormulation,
+}
+
+/// The highest common level of `demands`, by a program. The memory of an `old` formulation over the same columns is used
+/// again.
 pub(super) fn raise_by_program(
     solver: &mut SolverContext,
     columns: &mut ProgramColumns<'_>,
     demands: &[Demand],
     mut old: Option<Formulation>,
-) -> Result<(LevelOptimum, Formulation, Answer), SolvingError> {
-    let (formulation, answer) =
-        columns.solve(solver, |bound| bound.with_demands_again(demands, old.take()))?;
-    Ok((LevelOptimum::of(columns, &formulation, &answer), formulation, answer))
+) -> Result<SolvedLevel, SolvingError> {
+    let solved = columns.solve(solver, |bound| bound.with_demands_again(demands, old.take()))?;
+    Ok(SolvedLevel { raised: LevelOptimum::of(columns, &solved), solved })
 }
 
 /// The throughputs of all members at class times, or the other quantities that the objective's levels ask for: [members].

@@ -72,7 +72,7 @@ fn fill_by_definition(columns: &mut ProgramColumns<'_>, slope: &[f64]) -> Vec<f6
             None => Demand { slope, base: 0.0 },
         };
         let demands: Vec<Demand> = (0..n).map(|member| demand(member, slope[member])).collect();
-        let level = raise_by_program(&mut solver, columns, &demands, None).unwrap().0.level;
+        let level = raise_by_program(&mut solver, columns, &demands, None).unwrap().raised.level;
         let mut found = Vec::new();
         for member in (0..n).filter(|member| frozen[*member].is_none()) {
             let alone: Vec<Demand> = (0..n)
@@ -82,7 +82,7 @@ fn fill_by_definition(columns: &mut ProgramColumns<'_>, slope: &[f64]) -> Vec<f6
                     (false, Some(floor)) => Demand::floor(floor * (1.0 - 1e-12)),
                 })
                 .collect();
-            let gain = raise_by_program(&mut solver, columns, &alone, None).unwrap().0.level - level;
+            let gain = raise_by_program(&mut solver, columns, &alone, None).unwrap().raised.level - level;
             if gain <= 1e-6 * level.max(1e-9) {
                 found.push(member);
             }
@@ -109,7 +109,7 @@ proptest! {
         let mut columns = ProgramColumns::of_instance(&objective, instance.clone());
         let slope: Vec<f64> = weights[..instance.n_members()].to_vec();
         let rates = |_: &[bool]| slope.clone();
-        let (filled, ..) = fill_written(&mut solver(), &mut columns, &rates, &vec![0.0; slope.len()]).unwrap();
+        let filled = fill_written(&mut solver(), &mut columns, &rates, &vec![0.0; slope.len()]).unwrap().filled;
         let found = throughputs(&columns.bound(), &filled.class_time);
         for (member, expected) in fill_by_definition(&mut columns, &slope).iter().enumerate() {
             let found = found[member];
@@ -138,7 +138,8 @@ proptest! {
         };
         let written = fill_written(&mut solver(), &mut columns, &slopes, &vec![0.0; n]);
         let mut by_prices = solver().with_interior_point(registry::backend("clarabel").ok());
-        if let (Ok((written, ..)), Ok(singles)) = (written, fill_singles(&mut by_prices, &columns, &slopes)) {
+        if let (Ok(written), Ok(singles)) = (written, fill_singles(&mut by_prices, &columns, &slopes)) {
+            let written = written.filled;
             prop_assert!((singles.first.bound - written.first.bound).abs() <= 1e-8 * singles.first.bound);
             for (one, other) in singles.throughputs.iter().zip(&written.throughputs) {
                 prop_assert!((one - other).abs() <= 1e-6 * other.max(1e-2), "{:?} {:?}", singles.throughputs, written.throughputs);
@@ -166,7 +167,7 @@ proptest! {
         let required = |member| columns.bound().required(member, below).unwrap().value;
         let demands: Vec<Demand> = (0..n).map(|member| Demand { slope: required(member), base: 0.0 }).collect();
         if demands.iter().all(|demand| demand.slope.is_finite()) {
-            let raised = raise_by_program(&mut solver(), &mut columns, &demands, None).unwrap().0;
+            let raised = raise_by_program(&mut solver(), &mut columns, &demands, None).unwrap().raised;
             prop_assert!(raised.bound < 1.0);
         }
     }
@@ -212,7 +213,7 @@ fn levels_that_are_skipped_are_those_that_programs_go_through() {
     let falling = Rates { slope: vec![1.0; n], hierarchy: Some(&hierarchy) };
     for (name, rates) in [("apart", apart), ("falling", falling)] {
         let mut written = solver();
-        let (filled, ..) = fill_written(&mut written, &mut columns, &rates, &vec![0.0; n]).unwrap();
+        let filled = fill_written(&mut written, &mut columns, &rates, &vec![0.0; n]).unwrap().filled;
         let mut by_prices = solver().with_interior_point(registry::backend("clarabel").ok());
         let singles = fill_singles(&mut by_prices, &columns, &rates).unwrap();
         let solves = [by_prices.report().searches, written.report().solves];
@@ -256,7 +257,7 @@ fn levels_of_residual_problems_are_those_of_programs() {
         let mut columns = ProgramColumns::of_instance(&objective, instance);
         let n = slope.len();
         let rates = Rates { slope, hierarchy: None };
-        let (filled, ..) = fill_written(&mut solver(), &mut columns, &rates, &vec![0.0; n]).unwrap();
+        let filled = fill_written(&mut solver(), &mut columns, &rates, &vec![0.0; n]).unwrap().filled;
         let mut by_prices = solver().with_interior_point(registry::backend("clarabel").ok());
         let singles = fill_singles(&mut by_prices, &columns, &rates).unwrap();
         for (member, (one, other)) in singles.throughputs.iter().zip(&filled.throughputs).enumerate() {

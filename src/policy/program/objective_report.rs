@@ -20,7 +20,8 @@ impl ProgramPolicy {
     /// of any value.
     pub(super) fn objective_report(
         &mut self,
-        (value, bound): (f64, f64),
+        value: f64,
+        bound: f64,
         violation_max: f64,
         largest: impl FnOnce() -> f64,
     ) -> ObjectiveReport {
@@ -75,6 +76,7 @@ mod tests {
 
     use crate::index::{EntityId, Id, JobId};
     use crate::policy::Policy;
+    use crate::policy::program::policy::Decided;
     use crate::policy::program::program_columns::{PricingLimits, ProgramColumns};
     use crate::policy::program::tests::options_of;
     use crate::policy::program::{ProgramOptions, ProgramPolicy};
@@ -86,7 +88,7 @@ mod tests {
         let options = options_of(&ObjectiveText::new(Sense::Maximize, "min_over_jobs(throughput)"));
         let mut policy = ProgramPolicy::try_new(options).unwrap();
         let mut is_optimal = |value: f64, bound: f64, largest: f64| {
-            policy.objective_report((value, bound), 0.0, || largest).optimal
+            policy.objective_report(value, bound, 0.0, || largest).optimal
         };
         assert!(is_optimal(1.0, 1.0 + 1e-9, 2.0) && !is_optimal(1.0, 1.001, 2.0));
         // Rounding of an optimum of 0, on both sides of it.
@@ -94,7 +96,7 @@ mod tests {
         // Small gaps that are no rounding: of an objective that can be 1, or of one that cannot be larger.
         assert!(!is_optimal(8e-8, 8.0003e-8, 1.0) && !is_optimal(1e-13, 4e-12, 1e-12));
         assert!(!is_optimal(1e-13, 4e-12, f64::INFINITY));
-        let infinite = policy.objective_report((f64::INFINITY, f64::INFINITY), 0.0, || f64::INFINITY);
+        let infinite = policy.objective_report(f64::INFINITY, f64::INFINITY, 0.0, || f64::INFINITY);
         assert!(!infinite.optimal && infinite.gap_relative.is_infinite(), "{infinite:?}");
     }
 
@@ -120,7 +122,7 @@ mod tests {
         let mut policy = ProgramPolicy::try_new(options).unwrap();
         let certified = policy.allocate(&problem).unwrap().objective.unwrap();
         assert!(certified.optimal, "{certified:?}");
-        let (reduced, mut solved, _) = policy.solve(&problem).unwrap();
+        let Decided { reduced, optimum: mut solved, .. } = policy.solve(&problem).unwrap();
         let objective = policy.options.objective.clone();
         let binding = policy.binding(&objective, &reduced).unwrap();
         let columns = ProgramColumns::new(&objective, reduced, binding, None, PricingLimits::NEVER);

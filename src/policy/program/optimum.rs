@@ -54,7 +54,7 @@ impl Optimum {
 
     /// Is the program that explains the optimum one at a level that was only tried, away from the optimum?
     pub(super) fn explains_another_level(&self) -> bool {
-        matches!(self.explaining, ExplainingProgram::Tried(tried, _) if is_another_level(tried, self.bound))
+        matches!(self.explaining, ExplainingProgram::Tried { level, .. } if is_another_level(level, self.bound))
     }
 }
 
@@ -105,8 +105,8 @@ pub(super) fn is_another_level(tried: f64, optimum: f64) -> bool {
 pub(super) enum ExplainingProgram {
     /// The program itself.
     Kept(Box<Formulation>),
-    /// The program that was tried at this level, of these demands.
-    Tried(f64, Vec<Demand>),
+    /// The program of the demands at a level that was tried.
+    Tried { level: f64, demands: Vec<Demand> },
     /// The objective's own program, which was not written.
     Unwritten,
 }
@@ -116,7 +116,7 @@ impl ExplainingProgram {
     /// first, are inverses; none without water filling.
     pub(super) fn purpose(&self, levels: Option<bool>) -> Purpose {
         match (self, levels) {
-            (Self::Tried(level, _), _) => Purpose::Tried { level: *level },
+            (Self::Tried { level, .. }, _) => Purpose::Tried { level: *level },
             (_, Some(inverse)) => Purpose::FirstLevel { inverse },
             _ => Purpose::Optimum,
         }
@@ -125,7 +125,7 @@ impl ExplainingProgram {
     pub(super) fn formulation(self, bound: &BoundObjective<'_>) -> Formulation {
         match self {
             Self::Kept(formulation) => *formulation,
-            Self::Tried(_, demands) => bound.with_demands(&demands),
+            Self::Tried { demands, .. } => bound.with_demands(&demands),
             Self::Unwritten => bound.formulate(),
         }
     }

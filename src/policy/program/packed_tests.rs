@@ -5,6 +5,7 @@ use std::sync::Arc;
 use proptest::prelude::*;
 use proptest::strategy::{Strategy, ValueTree};
 
+use super::policy::Decided;
 use super::program_columns::PricingLimits;
 use super::*;
 use crate::index::{EntityId, Id, JobId, JobIndex, WorkerTypeId};
@@ -303,7 +304,7 @@ proptest! {
                 policy
             });
             let every = decide(&mut { every }, &problem);
-            let (_, solved, decision) = pooled.solve(&problem).unwrap();
+            let Decided { optimum: solved, decision, .. } = pooled.solve(&problem).unwrap();
             let report = decision.solve.clone().unwrap();
             let has_pairs = every.solve.as_ref().unwrap().size.columns > 3 * jobs.len() + 1;
             // An interior-point method may need a second voice, and what it reached cannot always be held.

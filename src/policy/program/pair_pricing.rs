@@ -137,13 +137,7 @@ struct Gains {
 
 impl Gains {
     /// Takes the reduced cost of a member's pair into account.
-    fn record(
-        &mut self,
-        member: usize,
-        (gain, partner): (f64, usize),
-        scale_factor: f64,
-        worker_type: usize,
-    ) {
+    fn record(&mut self, member: usize, partner: usize, gain: f64, scale_factor: f64, worker_type: usize) {
         let most = &mut self.most[worker_type];
         *most = most.max(gain / scale_factor);
         let known = &mut self.chosen[member];
@@ -207,8 +201,8 @@ impl Pricing {
                 let scale_factor = self.pairing.scale_factor(a);
                 let costs = self.reduced_costs(&prices, pair);
                 for (j, gain) in costs.filter(|(j, gain)| *gain > 0.0 && pair.is_unfixed_on(*j)) {
-                    gains.record(a, (gain, b), scale_factor, j);
-                    gains.record(b, (gain, a), scale_factor, j);
+                    gains.record(a, b, gain, scale_factor, j);
+                    gains.record(b, a, gain, scale_factor, j);
                 }
             }
         } else {
@@ -235,7 +229,7 @@ impl Pricing {
                         let pays = prices.bracket(member, j, mine[j]) + partner_pays;
                         let gain = pays - scale_factor * prices.capacity[j];
                         if let Some(partner) = partner {
-                            gains.record(member, (gain, partner), scale_factor, j);
+                            gains.record(member, partner, gain, scale_factor, j);
                         } else {
                             // This member is the best partner of the one with the second bracket, which notes the
                             // pair.

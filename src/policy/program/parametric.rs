@@ -13,12 +13,12 @@
 
 use crate::decomposition::PrimalDual;
 use crate::policy::program::kinds::KindProgram;
-use crate::policy::program::levels::{self, LevelOptimum};
+use crate::policy::program::levels::{self, LevelOptimum, SolvedLevel};
 use crate::policy::program::program_columns::ProgramColumns;
 use crate::policy::program::recorded::Purpose;
-use crate::policy::program::singles;
+use crate::policy::program::singles::{self, PricedLevel};
 use crate::policy::program::solver_context::{Answer, SolverContext, SolvingError};
-use crate::policy::program::strategy::{GaveUp, Strategy};
+use crate::policy::program::strategy::Strategy;
 use crate::program::{Demand, Formulation, Levels, Sense};
 
 /// The relative gap at which the search stops.
@@ -60,12 +60,12 @@ impl Parametric {
         let required = (0..n).map(|member| levels.required(member, self.value).value);
         let demands: Vec<Demand> = required.map(|slope| Demand { slope, base: 0.0 }).collect();
         solver.set_purpose(Purpose::Tried { level: self.value });
-        let (raised, formulation, answer) =
+        let SolvedLevel { raised, solved } =
             levels::raise_by_program(solver, columns, &demands, self.formulation.take())?;
         self.raised.demand_price = raised.demand_price;
-        self.formulation = Some(formulation);
+        self.formulation = Some(solved.formulation);
         (self.tried, self.demands) = (self.value, demands);
-        self.proof = Proof { answer: Some(answer), prices: None };
+        self.proof = Proof { answer: Some(solved.answer), prices: None };
         Ok(())
     }
 }
@@ -77,6 +77,12 @@ pub(super) struct Proof {
     pub(super) answer: Option<Answer>,
     /// The prices of a search, without times, if a search for prices raised the level.
     pub(super) prices: Option<PrimalDual>,
+}
+
+/// The largest part of some demands that all members can have, with its proof.
+struct ProvenPart {
+    raised: LevelOptimum,
+    proof: Proof,
 }
 
 /// Finds the best worst level by Newton's method on duals. With `kinds`, levels are raised by the program over kinds
@@ -101,7 +107,7 @@ pub(super) fn best_worst(
         let required = members.clone().map(|member| levels.required(member, tried).value);
         let demands: Vec<Demand> = required.map(|slope| Demand { slope, base: 0.0 }).collect();
         solver.set_purpose(Purpose::Tried { level: tried });
-        let (raised, proof) =
+        let ProvenPart { raised, proof } =
             largest_common_part(solver, columns, kinds.as_deref_mut(), &demands, &mut last_formulation)?;
         let value = members
             .clone()
@@ -143,28 +149,27 @@ fn largest_common_part(
     kinds: Option<&mut KindProgram>,
     demands: &[Demand],
     last_formulation: &mut Option<Formulation>,
-) -> Result<(LevelOptimum, Proof), SolvingError> {
+) -> Result<ProvenPart, SolvingError> {
     if let Some(kinds) = kinds {
         let why = |why| SolvingError::Strategy { strategy: Strategy::Kinds, why };
         let raised = kinds.raise(solver, columns, demands).map_err(why)?;
         let (level, bound, demand_price) = (raised.level, raised.bound, raised.demand_price);
         let throughputs = demands.iter().map(|demand| demand.slope * level).collect();
-        return Ok((
-            LevelOptimum { class_time: Vec::new(), throughputs, level, bound, demand_price },
-            Proof::default(),
-        ));
+        let raised = LevelOptimum { class_time: Vec::new(), throughputs, level, bound, demand_price };
+        return Ok(ProvenPart { raised, proof: Proof::default() });
     }
     // If prices do not converge at this level, they may at the next.
-    if let Some((raised, prices)) = singles::raise_by_prices(solver, columns, demands) {
-        return Ok((raised, Proof { answer: None, prices: Some(prices) }));
+    match singles::raise_by_prices(solver, columns, demands) {
+        Ok(PricedLevel { level, prices }) => {
+            return Ok(ProvenPart { raised: level, proof: Proof { answer: None, prices: Some(prices) } });
+        }
+        Err(why) if solver.strategy() == Strategy::Singles => solver.give_up(why, Strategy::Written)?,
+        Err(_) => {}
     }
-    if solver.strategy() == Strategy::Singles {
-        solver.give_up(GaveUp::Unproven, Strategy::Written)?;
-    }
-    let (raised, formulation, answer) =
+    let SolvedLevel { raised, solved } =
         levels::raise_by_program(solver, columns, demands, last_formulation.take())?;
-    *last_formulation = Some(formulation);
-    Ok((raised, Proof { answer: Some(answer), prices: None }))
+    *last_formulation = Some(solved.formulation);
+    Ok(ProvenPart { raised, proof: Proof { answer: Some(solved.answer), prices: None } })
 }
 
 /// The level of which the required throughputs, at the prices of the duals, are worth exactly the bound of the duals:

@@ -20,7 +20,9 @@ use crate::policy::program::pairs::Pairing;
 use crate::policy::program::program_columns::{PricingLimits, ProgramColumns};
 use crate::policy::program::recorded::Purpose;
 use crate::policy::program::reduce::{Reduced, Selection, reduce};
-use crate::policy::program::rounding::{MISSED_MAX, scaled_to_fit, without_rounding};
+use crate::policy::program::rounding::{
+    FittedAllocation, MISSED_MAX, Rounded, scaled_to_fit, without_rounding,
+};
 use crate::policy::program::solve::Task;
 use crate::policy::program::solver_context::{SolverContext, SolvingError};
 use crate::policy::view::ThroughputView;
@@ -31,6 +33,14 @@ use crate::solver::timing::Stopwatch;
 use crate::solver::{Backend, Limits, SolveError, registry};
 use crate::spec::Fidelity;
 use crate::units::Steps;
+
+/// A decision, with the reduced problem and the optimum that it was made from.
+#[derive(Debug)]
+pub(super) struct Decided {
+    pub(super) reduced: Reduced,
+    pub(super) optimum: Optimum,
+    pub(super) decision: Decision,
+}
 
 /// A policy that solves a program.
 #[derive(Debug)]
@@ -136,7 +146,7 @@ impl ProgramPolicy {
         }
     }
 
-    pub(super) fn solve(&mut self, problem: &Problem) -> Result<(Reduced, Optimum, Decision), PolicyError> {
+    pub(super) fn solve(&mut self, problem: &Problem) -> Result<Decided, PolicyError> {
         self.check_data(problem)?;
         self.solver.begin_decision(self.options.objective.route().name());
         let isolated_elapsed = self
@@ -144,20 +154,19 @@ impl ProgramPolicy {
             .as_mut()
             .map(|time| time.update(problem, &self.options.view))
             .unwrap_or_default();
-        let decided = self.decide_dropping_fewest(problem, &isolated_elapsed).and_then(
-            |(reduced, mut solved, mut decision)| {
-                if self.options.discounted {
-                    decision = self.discounted(problem, &reduced, &mut solved, decision)?;
-                }
-                Ok((reduced, solved, decision))
-            },
-        );
+        let decided = self.decide_dropping_fewest(problem, &isolated_elapsed);
+        let decided = decided.and_then(|mut decided| {
+            if self.options.discounted {
+                self.discount(problem, &mut decided)?;
+            }
+            Ok(decided)
+        });
         // A decision that was broken off is an error, whatever came of it.
         self.solver.check_interrupt().map_err(|error| self.error(error))?;
-        let (reduced, solved, mut decision) = decided?;
-        self.exchange(problem, &mut decision)?;
-        decision.solve = Some(self.solver.report().clone());
-        Ok((reduced, solved, decision))
+        let mut decided = decided?;
+        self.exchange(problem, &mut decided.decision)?;
+        decided.decision.solve = Some(self.solver.report().clone());
+        Ok(decided)
     }
 
     /// The decision in which the droppable constraints of the fewest jobs are dropped.
@@ -165,7 +174,7 @@ impl ProgramPolicy {
         &mut self,
         problem: &Problem,
         isolated_elapsed: &[f64],
-    ) -> Result<(Reduced, Optimum, Decision), PolicyError> {
+    ) -> Result<Decided, PolicyError> {
         let clock = Stopwatch::start();
         let before = self.solver.report().seconds;
         // A named backend ends near the centre of its program, so that program is over jobs.
@@ -224,7 +233,7 @@ impl ProgramPolicy {
         seconds.build += elapsed - by_solvers;
         seconds.expand += clock.elapsed().as_secs_f64() - elapsed;
         self.solver.report().size.classes = columns.reduced().classes.len();
-        Ok((columns.into_reduced(), solved, decision))
+        Ok(Decided { reduced: columns.into_reduced(), optimum: solved, decision })
     }
 
     /// The programs' columns: every job or class of jobs alone, and pairs where the policy has them.
@@ -301,15 +310,9 @@ impl ProgramPolicy {
         }
     }
 
-    /// The decision with the time of jobs discounted by the partial allocation mechanism; the discounts are kept in
-    /// `solved`.
-    fn discounted(
-        &mut self,
-        problem: &Problem,
-        reduced: &Reduced,
-        solved: &mut Optimum,
-        decision: Decision,
-    ) -> Result<Decision, PolicyError> {
+    /// Discounts the time of jobs in a decision by the partial allocation mechanism; the discounts are kept in its optimum.
+    fn discount(&mut self, problem: &Problem, decided: &mut Decided) -> Result<(), PolicyError> {
+        let Decided { reduced, optimum: solved, decision } = decided;
         let (clock, before) = (Stopwatch::start(), self.solver.report().seconds);
         let objective = self.options.objective.clone();
         let throughput = |reduced: &Reduced, solved: &Optimum| {
@@ -340,7 +343,8 @@ impl ProgramPolicy {
         let seconds = &mut self.solver.report().seconds;
         let by_solvers = (seconds.solve - before.solve) + (seconds.certify - before.certify);
         seconds.build += clock.elapsed().as_secs_f64() - by_solvers;
-        Ok(Decision { allocation, ..decision })
+        decision.allocation = allocation;
+        Ok(())
     }
 
     /// The optimum of the programs over `columns`.
@@ -361,19 +365,22 @@ impl ProgramPolicy {
     ) -> Result<Decision, PolicyError> {
         let (reduced, bound) = (columns.reduced(), columns.bound());
         let interior = self.options.refine == Refine::Interior;
-        let (class_time, rounding) = if interior {
-            (solved.class_time.iter().map(|time| time.max(0.0)).collect(), None)
+        let Rounded { class_time, share_min } = if interior {
+            Rounded {
+                class_time: solved.class_time.iter().map(|time| time.max(0.0)).collect(),
+                share_min: None,
+            }
         } else {
             without_rounding(reduced, &bound, &solved.class_time)
         };
-        let (allocation, class_time) = scaled_to_fit(class_time, |class_time| {
-            expand(problem, reduced, bound.columns(), class_time, rounding)
+        let FittedAllocation { allocation, class_time } = scaled_to_fit(class_time, |class_time| {
+            expand(problem, reduced, bound.columns(), class_time, share_min)
         })
         .map_err(|source| PolicyError::Allocation { policy: self.options.name.clone(), source })?;
         let point = bound.point(&class_time);
         let violation_max = allocation.violation_max().max(self.own_violation(columns, &bound, &point)?);
         let value = solved.value(&bound, &point);
-        let objective = self.objective_report((value, solved.bound), violation_max, || bound.largest());
+        let objective = self.objective_report(value, solved.bound, violation_max, || bound.largest());
         if !objective.optimal && !self.options.objective.constraints().is_empty() {
             let conflicts = conflicts(columns.reduced(), &bound, Stage::Dropped, &self.solver.limits());
             if let Some(error) = conflicts.error_of(&self.options.name) {
@@ -450,7 +457,7 @@ impl Policy for ProgramPolicy {
         if problem.n_jobs() == 0 {
             return self.decide_without_jobs(problem);
         }
-        self.solve(problem).map(|(_, _, decision)| decision)
+        self.solve(problem).map(|decided| decided.decision)
     }
 
     fn explain(&mut self, problem: &Problem) -> Result<Explanation, PolicyError> {

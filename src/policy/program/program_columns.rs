@@ -49,6 +49,20 @@ pub(super) fn clear_forbidden(formulation: &Formulation, answer: &mut Answer) {
     }
 }
 
+/// A program that was solved, with its certified answer.
+#[derive(Clone, Debug)]
+pub(super) struct SolvedFormulation {
+    pub(super) formulation: Formulation,
+    pub(super) answer: Answer,
+}
+
+impl SolvedFormulation {
+    /// Class time of the columns: [columns].
+    pub(super) fn class_time(&self) -> &[f64] {
+        self.formulation.class_time(&self.answer.solution.columns)
+    }
+}
+
 /// An objective over a problem's members; its columns grow where pairs are priced.
 #[derive(Clone, Debug)]
 pub(super) struct ProgramColumns<'a> {
@@ -162,7 +176,7 @@ impl<'a> ProgramColumns<'a> {
         &mut self,
         solver: &mut SolverContext,
         mut formulate: impl FnMut(&BoundObjective<'_>) -> Formulation,
-    ) -> Result<(Formulation, Answer), SolvingError> {
+    ) -> Result<SolvedFormulation, SolvingError> {
         loop {
             match self.solve_priced(solver, &mut formulate) {
                 // The program over all pairs may be feasible, or easier to solve.
@@ -178,7 +192,7 @@ impl<'a> ProgramColumns<'a> {
         &mut self,
         solver: &mut SolverContext,
         mut formulate: impl FnMut(&BoundObjective<'_>) -> Formulation,
-    ) -> Result<(Formulation, Answer), SolvingError> {
+    ) -> Result<SolvedFormulation, SolvingError> {
         let mut n_columns = None;
         loop {
             let mut formulation = formulate(&self.bound());
@@ -196,7 +210,9 @@ impl<'a> ProgramColumns<'a> {
             }
             n_columns = Some(formulation.columns.len());
             let outcome = self.solve_all(solver, &formulation);
-            let Some(pricing) = &self.pricing else { return outcome.map(|answer| (formulation, answer)) };
+            let Some(pricing) = &self.pricing else {
+                return outcome.map(|answer| SolvedFormulation { formulation, answer });
+            };
             let mut answer = outcome?;
             if answer.solution.row_duals.is_empty() {
                 // Without prices all pairs must enter.
@@ -208,7 +224,7 @@ impl<'a> ProgramColumns<'a> {
             if priced.entering.is_empty() || priced.slack <= self.limits.gain_max * objective.abs() {
                 let sign = if formulation.program.sense == Sense::Maximize { 1.0 } else { -1.0 };
                 answer.bound += sign * priced.slack;
-                return Ok((formulation, answer));
+                return Ok(SolvedFormulation { formulation, answer });
             }
             self.admit(priced.entering);
         }

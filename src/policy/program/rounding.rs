@@ -14,13 +14,26 @@ pub(super) const MISSED_MAX: f64 = 5e-7;
 /// Workers or time given away beyond what there is, relative to that, that are a solver's inaccuracy.
 const EXCESS_MAX: f64 = 1e-4;
 
-/// The class times without shares that are rounding, [columns], and the largest share that is rounding. All class
-/// times and 0 where the objective, or whether a droppable constraint is met, depends on such small shares.
-pub(super) fn without_rounding(
-    reduced: &Reduced,
-    bound: &BoundObjective<'_>,
-    class_time: &[f64],
-) -> (Vec<f64>, Option<f64>) {
+/// Class times without shares that are rounding.
+#[derive(Clone, Debug)]
+pub(super) struct Rounded {
+    /// Class time of the columns: [columns].
+    pub(super) class_time: Vec<f64>,
+    /// The largest share that is rounding; none if no share is rounded.
+    pub(super) share_min: Option<f64>,
+}
+
+/// An allocation, and the class times of which it is.
+#[derive(Debug)]
+pub(super) struct FittedAllocation {
+    pub(super) allocation: Allocation,
+    /// Class time of the columns: [columns].
+    pub(super) class_time: Vec<f64>,
+}
+
+/// The class times without shares that are rounding. They are all class times, with a largest share of 0, where the
+/// objective, or whether a droppable constraint is met, depends on such small shares.
+pub(super) fn without_rounding(reduced: &Reduced, bound: &BoundObjective<'_>, class_time: &[f64]) -> Rounded {
     // A solver's times a little below 0 become shares of 0, so the objective is not evaluated at them either.
     let class_time: Vec<f64> = class_time.iter().map(|time| time.max(0.0)).collect();
     let class_time = class_time.as_slice();
@@ -38,9 +51,9 @@ pub(super) fn without_rounding(
         bound.has_droppable() && missed(&rounded) != missed(class_time)
     };
     if is_whole || !(changes() || breaks()) {
-        (rounded, Some(SHARE_MIN))
+        Rounded { class_time: rounded, share_min: Some(SHARE_MIN) }
     } else {
-        (class_time.to_vec(), Some(0.0))
+        Rounded { class_time: class_time.to_vec(), share_min: Some(0.0) }
     }
 }
 
@@ -56,15 +69,15 @@ fn rounded(reduced: &Reduced, columns: &[Column], class_time: &[f64]) -> Vec<f64
     columns.iter().zip(class_time).map(kept).collect()
 }
 
-/// The allocation of class times, and the class times. Where these exceed time or workers by rounding, all are scaled down
+/// The allocation of class times. Where these exceed time or workers by rounding, all are scaled down
 /// to fit, and the objective with them.
 pub(super) fn scaled_to_fit(
     mut class_time: Vec<f64>,
     allocation: impl Fn(&[f64]) -> Result<Allocation, AllocationError>,
-) -> Result<(Allocation, Vec<f64>), AllocationError> {
+) -> Result<FittedAllocation, AllocationError> {
     loop {
         let error = match allocation(&class_time) {
-            Ok(allocation) => return Ok((allocation, class_time)),
+            Ok(allocation) => return Ok(FittedAllocation { allocation, class_time }),
             Err(error) => error,
         };
         let excess = match error {
@@ -104,7 +117,7 @@ mod tests {
                     [first, _] if *first > 1.0 + 1e-6 => Err(error(*first)),
                     _ => Ok(nothing()),
                 });
-                given.map(|(_, times)| times)
+                given.map(|fitted| fitted.class_time)
             };
             let times = tried(1.0 + 2.5e-6).unwrap();
             assert!((times[0] - 1.0).abs() < 1e-12 && (times[1] - 0.25 / (1.0 + 2.5e-6)).abs() < 1e-12);

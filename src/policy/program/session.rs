@@ -292,7 +292,7 @@ impl Session {
         let point = bound.point(&solved.class_time);
         let violation_max = violation_max.max(policy.own_violation(&columns, &bound, &point)?);
         let value = solved.value(&bound, &point);
-        let report = policy.objective_report((value, solved.bound), violation_max, || bound.largest());
+        let report = policy.objective_report(value, solved.bound, violation_max, || bound.largest());
         let levels = bound.throughputs(&point).zip(bound.levels()).map(|(throughputs, levels)| {
             throughputs
                 .iter()

@@ -8,14 +8,14 @@ use crate::policy::program::levels;
 use crate::policy::program::optimum::{ExplainingProgram, Optimum, ReachedLevel, is_another_level};
 use crate::policy::program::options::Refine;
 use crate::policy::program::parametric::best_worst;
-use crate::policy::program::program_columns::{ProgramColumns, clear_forbidden};
+use crate::policy::program::program_columns::{ProgramColumns, SolvedFormulation, clear_forbidden};
 use crate::policy::program::recorded::Purpose;
-use crate::policy::program::singles;
-use crate::policy::program::solver_context::{Answer, FirstMethod, SolverContext, SolvingError};
+use crate::policy::program::singles::{self, HeldLevel};
+use crate::policy::program::solver_context::{FirstMethod, SolverContext, SolvingError};
 use crate::policy::program::strategy::{GaveUp, Strategy, Unfit, strategy};
 use crate::policy::program::tolerances::{EASING_FROM_TOLERANCE, GIVEN_UP_REFINING};
-use crate::policy::program::water_filling::{self, FirstLevel};
-use crate::program::{BoundObjective, Demand, Formulation, LevelForm, Route, Sense};
+use crate::policy::program::water_filling::{self, FilledByPrograms, FirstLevel};
+use crate::program::{BoundObjective, Demand, Formulation, LevelCoefficients, LevelForm, Route, Sense};
 use crate::solver::SolveError;
 
 /// The part of the optimum that an interior refinement gives up, so that its program has an interior.
@@ -82,9 +82,9 @@ impl Task<'_, '_> {
         let levels = self.columns.bound().levels_kept().ok_or(SolvingError::Empty)?;
         let instance = &self.columns.reduced().instance;
         let n = instance.n_members();
-        let coefficients: Vec<(f64, f64)> =
-            (0..n).map(|member| levels.coefficients(member).unwrap_or((0.0, 0.0))).collect();
-        let base: Vec<f64> = coefficients.iter().map(|(base, _)| base.max(0.0)).collect();
+        let coefficients: Vec<LevelCoefficients> =
+            (0..n).map(|member| levels.coefficients(member).unwrap_or_default()).collect();
+        let base: Vec<f64> = coefficients.iter().map(|of| of.base.max(0.0)).collect();
         let rates = Rates { slope: self.rates(&coefficients), hierarchy: self.hierarchy };
         let inverse = levels.form() == LevelForm::AffineInInverse;
         // A level that no throughput changes, as a factor of it is 0, bounds the first level.
@@ -118,7 +118,7 @@ impl Task<'_, '_> {
                 return Ok(Optimum { reached, ..Optimum::without_program(filled.class_time, bound) });
             }
         }
-        let (mut filled, (formulation, answer), saturation_duals) =
+        let FilledByPrograms { mut filled, first_level, saturation_duals } =
             water_filling::fill_written(solver, self.columns, &rates, &base)?;
         if self.centred {
             // Every allocation with the final throughputs is an optimum: take their centre.
@@ -130,8 +130,8 @@ impl Task<'_, '_> {
         let price_factor = if inverse { -bound * bound } else { 1.0 };
         Ok(Optimum {
             reached: self.hierarchy.map(|_| reached),
-            explaining: ExplainingProgram::Kept(Box::new(formulation)),
-            answer: Some(answer),
+            explaining: ExplainingProgram::Kept(Box::new(first_level.formulation)),
+            answer: Some(first_level.answer),
             price_factor,
             saturation_duals: Some(saturation_duals),
             ..Optimum::without_program(filled.class_time, bound)
@@ -139,8 +139,8 @@ impl Task<'_, '_> {
     }
 
     /// The rise of throughputs per unit of the level or, in a hierarchy, per unit of the level times weight: [members].
-    fn rates(&self, coefficients: &[(f64, f64)]) -> Vec<f64> {
-        let slopes = coefficients.iter().map(|(_, slope)| *slope);
+    fn rates(&self, coefficients: &[LevelCoefficients]) -> Vec<f64> {
+        let slopes = coefficients.iter().map(|of| of.slope);
         match (self.hierarchy, self.columns.reduced().instance.data.get("weight")) {
             // The slope is proportional to the weight: divide the job's own out, for the hierarchy sets another.
             (Some(_), Some(weights)) => slopes.zip(weights).map(|(slope, weight)| slope / weight).collect(),
@@ -177,8 +177,7 @@ impl Task<'_, '_> {
                 let inside = |solver: &mut SolverContext| {
                     self.columns.solve(solver, |bound| bound.with_demands(&floors))
                 };
-                let (formulation, answer) = solver.with_purpose(Purpose::Choice, inside)?;
-                formulation.class_time(&answer.solution.columns).to_vec()
+                solver.with_purpose(Purpose::Choice, inside)?.class_time().to_vec()
             }
             Refine::Utilization | Refine::WaterFilling => {
                 // At most the throughputs found are held: rounding may put what the level asks for out of reach.
@@ -188,22 +187,19 @@ impl Task<'_, '_> {
                 let demands: Vec<Demand> =
                     (0..n).map(|member| Demand { slope: least(member), base: 0.0 }).collect();
                 let part = f64::from(u8::from(demands.iter().any(|demand| demand.slope > 0.0)));
-                let slopes = || demands.iter().map(|demand| demand.slope).collect();
-                let asked = (slopes(), part);
+                let demand = demands.iter().map(|demand| demand.slope).collect();
+                let kept = HeldLevel { demand, level: part };
                 let mut old = found.formulation;
                 solver.among_optima(|solver| {
                     let refined = singles::refine(
                         solver,
                         self.columns,
-                        asked,
+                        kept,
                         &found.raised.class_time,
                         found.proof.prices.as_ref(),
                     );
                     let held = |bound: &BoundObjective<'_>| bound.with_demands_again(&demands, old.take());
-                    refined.map_or_else(
-                        || self.refine_by_program(solver, held, part, &found.raised.class_time),
-                        Ok,
-                    )
+                    refined.or_else(|_| self.refine_by_program(solver, held, part, &found.raised.class_time))
                 })?
             }
         };
@@ -213,7 +209,7 @@ impl Task<'_, '_> {
             .sum();
         let price_factor = if steepness == 0.0 { 0.0 } else { steepness.recip() };
         Ok(Optimum {
-            explaining: ExplainingProgram::Tried(found.tried, found.demands),
+            explaining: ExplainingProgram::Tried { level: found.tried, demands: found.demands },
             answer: found.proof.answer,
             price_factor,
             ..Optimum::without_program(class_time, found.bound)
@@ -245,8 +241,7 @@ impl Task<'_, '_> {
             throughputs.iter().map(|throughput| Demand { slope: *throughput, base: 0.0 }).collect();
         let centre =
             |solver: &mut SolverContext| self.solve_for_centre(solver, |bound| bound.with_demands(&demands));
-        let (formulation, answer) = solver.among_optima(centre)?;
-        Ok(formulation.class_time(&answer.solution.columns).to_vec())
+        Ok(solver.among_optima(centre)?.class_time().to_vec())
     }
 
     fn solve_linear_or_conic(&mut self, solver: &mut SolverContext) -> Result<Optimum, SolvingError> {
@@ -263,7 +258,8 @@ impl Task<'_, '_> {
         if self.columns.objective().inversion().is_none() && matches!(self.refine, Refine::Utilization) {
             solver.announce_held_optimum();
         }
-        let (mut formulation, answer) = self.solve_for_centre(solver, program_of_objective)?;
+        let solved = self.solve_for_centre(solver, program_of_objective)?;
+        let SolvedFormulation { mut formulation, answer } = solved;
         solver.found_so_far.keep_bound(formulation.value(answer.bound), self.columns.objective().sense());
         let optimum = formulation.value(formulation.program.objective(&answer.solution.columns));
         // A strictly concave objective fixes every throughput: there is nothing left to refine.
@@ -278,8 +274,8 @@ impl Task<'_, '_> {
         } else {
             // all columns are in the program already, which is extended and then restored
             let refined = solver.among_optima(|solver| self.refine_in_place(solver, formulation, optimum))?;
-            formulation = refined.1;
-            refined.0.unwrap_or(first)
+            formulation = refined.formulation;
+            refined.class_time.unwrap_or(first)
         };
         let bound = formulation.value(answer.bound);
         Ok(Optimum {
@@ -295,7 +291,7 @@ impl Task<'_, '_> {
         &mut self,
         solver: &mut SolverContext,
         formulate: impl Fn(&BoundObjective<'_>) -> Formulation,
-    ) -> Result<(Formulation, Answer), SolvingError> {
+    ) -> Result<SolvedFormulation, SolvingError> {
         if !self.centred {
             return self.columns.solve(solver, formulate);
         }
@@ -306,7 +302,7 @@ impl Task<'_, '_> {
         solver.record_value_map(&formulation);
         let mut answer = solver.solve(&formulation.program, FirstMethod::Centre(weights))?;
         clear_forbidden(&formulation, &mut answer);
-        Ok((formulation, answer))
+        Ok(SolvedFormulation { formulation, answer })
     }
 
     /// Refines an optimum as [`refine_by_program`](Self::refine_by_program) does, in the memory of its program, which must have all
@@ -316,7 +312,7 @@ impl Task<'_, '_> {
         solver: &mut SolverContext,
         formulation: Formulation,
         optimum: f64,
-    ) -> Result<(Option<Vec<f64>>, Formulation), SolvingError> {
+    ) -> Result<RefinedInPlace, SolvingError> {
         let (bound, reduced) = (self.columns.bound(), self.columns.reduced());
         let held = formulation.program_objective(optimum);
         let worse = if formulation.program.sense == Sense::Maximize { -held.abs() } else { held.abs() };
@@ -331,13 +327,13 @@ impl Task<'_, '_> {
             let time = outcome.map(|answer| next.class_time(&answer.solution.columns).to_vec());
             first = next.first_stage(&reduced.instance);
             match time {
-                Ok(time) => return Ok((Some(time), first)),
+                Ok(time) => return Ok(RefinedInPlace { class_time: Some(time), formulation: first }),
                 Err(SolvingError::Solve(SolveError::NotOptimal { attempts: tried, .. })) => attempts = tried,
                 Err(error) => return Err(error),
             }
         }
         solver.report().fallbacks.push(format!("not refined: {attempts}"));
-        Ok((None, first))
+        Ok(RefinedInPlace { class_time: None, formulation: first })
     }
 
     /// The class times that use the workers best among the points at which a program has the value `optimum`. An
@@ -367,7 +363,7 @@ impl Task<'_, '_> {
                 solver.add_rows_to_basis(second_stage(&self.columns.bound(), eased).program.n_rows());
             }
             match self.columns.solve(solver, |bound| second_stage(bound, eased)) {
-                Ok((next, answer)) => return Ok(next.class_time(&answer.solution.columns).to_vec()),
+                Ok(solved) => return Ok(solved.class_time().to_vec()),
                 Err(SolvingError::Solve(SolveError::NotOptimal { attempts: tried, .. })) => attempts = tried,
                 Err(error) => return Err(error),
             }
@@ -375,6 +371,14 @@ impl Task<'_, '_> {
         solver.report().fallbacks.push(format!("not refined: {attempts}"));
         Ok(first.to_vec())
     }
+}
+
+/// The outcome of a refinement in the memory of the program whose optimum is refined.
+struct RefinedInPlace {
+    /// The refined class time, [columns]; none if no solver held the optimum.
+    class_time: Option<Vec<f64>>,
+    /// The program as it was.
+    formulation: Formulation,
 }
 
 /// The program of an objective.

@@ -15,8 +15,7 @@ impl Task<'_, '_> {
         if self.columns.objective().inversion().is_none() {
             let linear = LinearKinds::of(self.columns, solver).map_err(GaveUp::Unfit)?;
             let refined = self.refine == Refine::Utilization;
-            let (class_time, bound) = linear.maximize(solver, self.columns, refined)?;
-            return Ok(Optimum::without_program(class_time, bound));
+            return linear.maximize(solver, self.columns, refined);
         }
         let demand = self.demand_in_proportion().ok_or(GaveUp::Unfit(Unfit::Objective))?;
         let mut kinds = KindProgram::of(self.columns, solver, BoundUse::Level).map_err(GaveUp::Unfit)?;

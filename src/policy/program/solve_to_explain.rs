@@ -2,7 +2,7 @@
 
 use crate::policy::decision::{Policy, PolicyError};
 use crate::policy::program::explain::{DecisionUse, Explained};
-use crate::policy::program::policy::ProgramPolicy;
+use crate::policy::program::policy::{Decided, ProgramPolicy};
 use crate::problem::Problem;
 
 impl ProgramPolicy {
@@ -10,7 +10,7 @@ impl ProgramPolicy {
     /// written program at the optimum: its prices explain the first decision.
     pub(super) fn solve_to_explain(&mut self, problem: &Problem) -> Result<Explained, PolicyError> {
         let state = self.state();
-        let (reduced, solved, decision) = self.solve(problem)?;
+        let Decided { reduced, optimum: solved, decision } = self.solve(problem)?;
         let binding = self.binding(&self.options.objective, &reduced)?;
         let bound = self.options.objective.bind_again(&reduced.instance, &binding);
         let bound = bound.map_err(|error| self.bind_error(&error, &reduced))?;
@@ -23,7 +23,7 @@ impl ProgramPolicy {
         self.solver.set_explaining(true);
         let written = self.solve(problem);
         self.solver.set_explaining(false);
-        let (again, solved, _) = written?;
+        let Decided { reduced: again, optimum: solved, .. } = written?;
         let alike = again.classes == reduced.classes && again.instance.dropped == reduced.instance.dropped;
         Ok(Explained { reduced: again, solved, decision, held: held.filter(|_| alike) })
     }

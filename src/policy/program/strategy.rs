@@ -170,18 +170,30 @@ impl fmt::Display for Reason {
 pub enum GaveUp {
     /// The problem turned out not to fit.
     Unfit(Unfit),
+    /// Its prices did not converge.
+    Unconverged,
     /// No optimum was found that its certificate proves.
     Unproven,
+    /// Its prices leave too many jobs undecided for a small program over them.
+    TooManyTied,
     /// The time of kinds could not be divided among their jobs.
     Undivided,
     /// An optimum was found, but not the one among optima that the refinement asks for.
     Unrefined,
 }
 
+impl From<Unfit> for GaveUp {
+    fn from(unfit: Unfit) -> Self {
+        Self::Unfit(unfit)
+    }
+}
+
 impl fmt::Display for GaveUp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Unfit(unfit) => unfit.fmt(f),
+            Self::Unconverged => f.write_str("its prices did not converge"),
+            Self::TooManyTied => f.write_str("its prices left too many jobs undecided"),
             Self::Unproven => f.write_str("it found no optimum that its certificate proves"),
             Self::Undivided => f.write_str("the time of kinds could not be divided among their jobs"),
             Self::Unrefined => f.write_str("the optimum that it found could not be refined"),

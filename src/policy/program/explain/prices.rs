@@ -242,12 +242,11 @@ pub(super) fn rise(bound: &BoundObjective<'_>, solved: &Optimum, member: usize) 
     let objective = bound.objective();
     objective.inversion().filter(|inversion| inversion.is_of_throughput())?;
     let is_tried =
-        solved.saturation_duals.is_some() || matches!(solved.explaining, ExplainingProgram::Tried(..));
+        solved.saturation_duals.is_some() || matches!(solved.explaining, ExplainingProgram::Tried { .. });
     if is_tried || objective.is_by_inverse() {
         return Some(1.0);
     }
-    let (_, slope) = bound.levels()?.coefficients(member)?;
-    Some(slope.recip())
+    Some(bound.levels()?.coefficients(member)?.slope.recip())
 }
 
 /// Whether two sides have no room between them, to a tolerance. `size`: how large the terms of the row can be.

@@ -19,7 +19,8 @@ impl Reasons {
     /// The limits by a program's prices. A member that water filling fixed after the first step, and that has no own
     /// constraint with a price, has the limits by the prices of that later step.
     pub(super) fn of(
-        (bound, types): (&BoundObjective<'_>, &[TypeExplanation]),
+        bound: &BoundObjective<'_>,
+        types: &[TypeExplanation],
         solved: &Optimum,
         formulation: &Formulation,
         prices: &RowPrices,
@@ -27,7 +28,7 @@ impl Reasons {
         let column_limits = ColumnLimits::of(bound, solved, formulation, prices);
         let limits = |member: usize| {
             let mut limits = own_constraints(bound, prices, member);
-            let at_later = limits_at_later_step((bound, types), solved, formulation, member);
+            let at_later = limits_at_later_step(bound, types, solved, formulation, member);
             if let Some(later) = at_later.filter(|_| limits.is_empty()) {
                 return later;
             }
@@ -103,9 +104,10 @@ impl ColumnLimits {
         }
         let is_time = |role: &RowRole| matches!(role, RowRole::Time { .. });
         let cone_duals = solved.answer.as_ref().map_or(&[][..], |answer| &answer.solution.cone_duals);
-        let all = (duals, cone_duals);
-        let unasked = reduced_costs(formulation, all, |_| true).map(|cost| cost < -SHOWN_PRICE_MIN);
-        let gains = reduced_costs(formulation, all, |role| !is_time(role)).map(|cost| cost > SHOWN_PRICE_MIN);
+        let unasked =
+            reduced_costs(formulation, duals, cone_duals, |_| true).map(|cost| cost < -SHOWN_PRICE_MIN);
+        let gains = reduced_costs(formulation, duals, cone_duals, |role| !is_time(role))
+            .map(|cost| cost > SHOWN_PRICE_MIN);
         Self { capacity, constraint, unasked: unasked.collect(), gains: gains.collect() }
     }
 
@@ -131,7 +133,8 @@ impl ColumnLimits {
 /// terms: above 0 where more time raises the objective. [columns]
 pub(super) fn reduced_costs(
     formulation: &Formulation,
-    (duals, cone_duals): (&[f64], &[Vec<f64>]),
+    duals: &[f64],
+    cone_duals: &[Vec<f64>],
     is_counted: impl Fn(&RowRole) -> bool,
 ) -> impl Iterator<Item = f64> {
     let program = &formulation.program;
@@ -160,7 +163,8 @@ pub(super) fn reduced_costs(
 /// The limits of a member that water filling fixed after its first step, by the prices of the step that fixed it; none
 /// for any other member.
 fn limits_at_later_step(
-    (bound, types): (&BoundObjective<'_>, &[TypeExplanation]),
+    bound: &BoundObjective<'_>,
+    types: &[TypeExplanation],
     solved: &Optimum,
     formulation: &Formulation,
     member: usize,

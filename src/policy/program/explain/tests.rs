@@ -397,8 +397,7 @@ fn the_prices_of_cones_count() {
     let formulation = explained.solved.explaining.clone().formulation(&bound);
     let solution = &explained.solved.answer.as_ref().unwrap().solution;
     assert_eq!(solution.cone_duals.len(), formulation.program.cones.len());
-    let duals = (&solution.row_duals[..], &solution.cone_duals[..]);
-    for cost in reduced_costs(&formulation, duals, |_| true) {
+    for cost in reduced_costs(&formulation, &solution.row_duals, &solution.cone_duals, |_| true) {
         assert!(cost.abs() < 1e-6, "{cost}");
     }
     let explanation = explain(&problem, &bound, explained);

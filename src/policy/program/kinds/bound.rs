@@ -14,6 +14,7 @@
 use super::{BoundUse, KindProgram, KindSolution, ProvenLevel};
 use crate::policy::program::pair_pricing::DualPrices;
 use crate::policy::program::program_columns::ProgramColumns;
+use crate::policy::program::strategy::{GaveUp, Unfit};
 use crate::program::Demand;
 
 /// The relative difference of two members' saturation levels that is rounding.
@@ -40,8 +41,12 @@ struct Sides {
 
 impl KindProgram {
     /// The level of a solved program, lowered by as much as its time could not be divided, and an upper bound on the
-    /// level of every allocation; `None` if prices give no finite bound.
-    pub(super) fn proven(&self, columns: &ProgramColumns<'_>, solved: &KindSolution) -> Option<ProvenLevel> {
+    /// level of every allocation; an error if prices give no finite bound.
+    pub(super) fn proven(
+        &self,
+        columns: &ProgramColumns<'_>,
+        solved: &KindSolution,
+    ) -> Result<ProvenLevel, GaveUp> {
         let lack = (1.0 - solved.fraction).max(0.0);
         let width = |saturation: &Saturation| SATURATION_WIDTH * saturation.level;
         if let Some(saturation) = self.saturation().filter(|found| solved.level >= found.level - width(found))
@@ -53,7 +58,7 @@ impl KindProgram {
                 demand_price[*member] = (saturation.members.len() as f64).recip() / slope;
                 size = size.max(saturation.level + base / slope);
             }
-            return Some(ProvenLevel {
+            return Ok(ProvenLevel {
                 level: solved.level - lack * size,
                 bound: saturation.level,
                 size,
@@ -64,20 +69,21 @@ impl KindProgram {
         let (size, bound) = (supply / slope, (supply - base) / slope);
         let demand_price = price.into_iter().map(|price| price / slope).collect();
         let level = solved.level - lack * size;
-        (slope > 0.0 && bound.is_finite()).then_some(ProvenLevel { level, bound, size, demand_price })
+        let is_bound = slope > 0.0 && bound.is_finite();
+        if is_bound { Ok(ProvenLevel { level, bound, size, demand_price }) } else { Err(GaveUp::Unproven) }
     }
 
     /// An upper bound on the linear objective in which a unit of throughput is worth `worth` `(kind, worker type)`, of
-    /// allocations that give members what is demanded at the level; none if the prices give no bound.
+    /// allocations that give members what is demanded at the level; an error if the prices give no bound.
     pub(super) fn linear_bound(
         &self,
         columns: &ProgramColumns<'_>,
         solved: &KindSolution,
         worth: impl Fn(usize, usize) -> f64,
-    ) -> Option<f64> {
+    ) -> Result<f64, GaveUp> {
         let Sides { supply, slope, base, .. } = self.sides(columns, solved, worth)?;
         let bound = supply - slope * solved.level - base;
-        bound.is_finite().then_some(bound)
+        if bound.is_finite() { Ok(bound) } else { Err(GaveUp::Unproven) }
     }
 
     /// The level at which the first members have all of their time at their fastest; none if levels are bounded by prices
@@ -108,18 +114,19 @@ impl KindProgram {
     }
 
     /// The sides of the inequality at a program's dual values, where a linear objective adds `worth` to the price of
-    /// throughput; none if the program has other rows than the level's and the cuts', as that of a refined sum has.
+    /// throughput; an error if the program has other rows than the level's and the cuts', as that of a refined sum has.
     fn sides(
         &self,
         columns: &ProgramColumns<'_>,
         solved: &KindSolution,
         worth: impl Fn(usize, usize) -> f64,
-    ) -> Option<Sides> {
-        let (instance, pairing) = (&columns.reduced().instance, columns.pairing()?);
+    ) -> Result<Sides, GaveUp> {
+        let pairing = columns.pairing().ok_or(Unfit::NoPairs)?;
+        let instance = &columns.reduced().instance;
         let (n, k, n_kinds) = (instance.n_members(), instance.n_types(), self.members.len());
         let first_cut = 2 * n_kinds + k;
         if solved.duals.len() != first_cut + solved.cuts.len() {
-            return None;
+            return Err(GaveUp::Unproven);
         }
         let scaled = |row: usize| solved.duals[row] / solved.formulation.row_scales[row];
         let (mut price, mut time) = (vec![0.0; n], vec![0.0; n]);
@@ -157,6 +164,6 @@ impl KindProgram {
         }
         let workers = instance.capacity.iter().zip(&prices.capacity);
         sides.supply += workers.map(|(workers, price)| workers * price).sum::<f64>();
-        Some(sides)
+        Ok(sides)
     }
 }

@@ -120,7 +120,7 @@ impl LinearKinds {
                 cuts.push(cut);
             }
             let from = basis.and_then(|basis| with_rows(basis, program.n_columns(), program.n_rows()));
-            let answer = solver.solve_from_basis(&program, from).ok_or(GaveUp::Unproven)?;
+            let answer = solver.solve_from_basis(&program, from)?;
             let x = &answer.solution.columns;
             violated = self.violated(columns, x, parts);
             violated.retain(|cut| !cuts.contains(cut));

@@ -54,11 +54,19 @@ pub(super) struct MemberPrice {
     pub(super) time: f64,
 }
 
+/// Time divided among members.
+#[derive(Clone, Debug)]
+pub(super) struct Divided {
+    /// The fraction of its required throughput that every member has.
+    pub(super) fraction: f64,
+    pub(super) times: Vec<MemberTime>,
+}
+
 /// The outcome of a division.
 #[derive(Clone, Debug)]
 pub(super) enum Division {
-    /// Every member has this fraction of its required throughput.
-    Done(f64, Vec<MemberTime>),
+    /// Every member has the same fraction of its required throughput.
+    Done(Divided),
     /// No division gives every member enough: prices of members at which their requirements are worth more than the
     /// time, which proves it.
     Impossible(Vec<MemberPrice>),
@@ -74,19 +82,14 @@ pub(super) fn divide(
     least: f64,
 ) -> Result<Division, GaveUp> {
     match by_stretches(slots, jobs, required, least) {
-        Some((fraction, divided)) => Ok(Division::Done(fraction, divided)),
+        Some(divided) => Ok(Division::Done(divided)),
         None => by_program(solver, slots, required, least),
     }
 }
 
 /// Divides time by stretches of the required mean speeds; `None` if that would give members less than `least` of their
 /// requirements, or have a job run beside itself.
-fn by_stretches(
-    slots: &[Slot],
-    jobs: f64,
-    required: &Required,
-    least: f64,
-) -> Option<(f64, Vec<MemberTime>)> {
+fn by_stretches(slots: &[Slot], jobs: f64, required: &Required, least: f64) -> Option<Divided> {
     let used: f64 = slots.iter().map(|slot| slot.time).sum();
     let timed = slots.iter().enumerate().filter(|(_, slot)| slot.time > TIME_MIN * jobs);
     let unmixed = |(at, slot): (usize, &Slot)| Mixture {
@@ -109,17 +112,17 @@ fn by_stretches(
     let fraction = if fraction.is_finite() { fraction } else { 1.0 };
     let left = mixtures.iter().map(|mixture| (mixture.speed, mixture.time)).collect();
     let mut left = TimeLeft { slots: left, from: 0 };
-    let mut divided = Vec::new();
+    let mut times = Vec::new();
     for (place, member) in required.members().iter().enumerate() {
         let (time, speed) = (required.jobs(place) * stretched, required.throughput(place) * fraction);
         left.take(time, speed, |mixture, taken| {
             for (slot, time) in &mixtures[mixture].slots {
                 let time = taken * (time / mixtures[mixture].time);
-                divided.push(MemberTime { column: slots[*slot].column, member: *member, time });
+                times.push(MemberTime { column: slots[*slot].column, member: *member, time });
             }
         });
     }
-    Some((fraction, divided))
+    Some(Divided { fraction, times })
 }
 
 /// Divides time by a linear program over members.
@@ -161,7 +164,7 @@ fn by_program(
     for (at, slot) in slots.iter().enumerate() {
         program.push_row(Range::exactly(slot.time), (0..n).map(|place| (place * n_slots + at, 1.0)));
     }
-    let answer = solver.solve_from_basis(&program, None).ok_or(GaveUp::Undivided)?;
+    let answer = solver.solve_from_basis(&program, None).map_err(|_| GaveUp::Undivided)?;
     let x = &answer.solution.columns;
     let members = || required.members().iter().copied().enumerate();
     if x[fraction] >= least {
@@ -173,7 +176,8 @@ fn by_program(
                 time,
             })
         };
-        return Ok(Division::Done(x[fraction], members().flat_map(of_member).collect()));
+        let times = members().flat_map(of_member).collect();
+        return Ok(Division::Done(Divided { fraction: x[fraction], times }));
     }
     let duals = &answer.solution.row_duals;
     let most = duals[n..2 * n].iter().fold(0.0_f64, |most, dual| most.max(-dual));
@@ -361,7 +365,7 @@ mod tests {
             }
             let needs = Required::of((0_u32..).zip(&members).map(|(place, (jobs, each))| (place, *jobs, *each)));
             let jobs = members.iter().map(|member| member.0).sum();
-            let (part, parts) = by_stretches(&given, jobs, &needs, 1.0 - 1e-9).unwrap();
+            let Divided { fraction: part, times: parts } = by_stretches(&given, jobs, &needs, 1.0 - 1e-9).unwrap();
             prop_assert!(part >= 1.0 - 1e-12, "{part}");
             check(&given, &needs, part, &parts)?;
         }
@@ -370,7 +374,7 @@ mod tests {
         fn no_job_runs_beside_itself((given, members) in kinds()) {
             let needs = Required::of((0_u32..).zip(&members).map(|(place, (jobs, each))| (place, *jobs, 0.7 * each)));
             let jobs = members.iter().map(|member| member.0).sum();
-            if let Some((part, parts)) = by_stretches(&given, jobs, &needs, 1.0) {
+            if let Some(Divided { fraction: part, times: parts }) = by_stretches(&given, jobs, &needs, 1.0) {
                 check(&given, &needs, part, &parts)?;
             }
         }

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 
 use super::program::level_unit;
 use super::{BoundUse, GAP_MAX, KindProgram, KindSolution};
+use crate::policy::program::optimum::Optimum;
 use crate::policy::program::program_columns::ProgramColumns;
 use crate::policy::program::solver_context::SolverContext;
 use crate::policy::program::strategy::{GaveUp, Unfit};
@@ -25,6 +26,14 @@ pub(in crate::policy::program) struct LinearKinds {
     worth: Vec<f64>,
     /// The factor of that worth on each worker type: `[K]`.
     by_type: Vec<f64>,
+}
+
+/// The costs of columns, scaled.
+struct Costs {
+    /// The cost of each column over `scale`: [columns, the level behind them].
+    columns: Vec<f64>,
+    /// The largest cost, or 1 if there is none.
+    scale: f64,
 }
 
 impl LinearKinds {
@@ -70,35 +79,34 @@ impl LinearKinds {
         self.feasible(solver, columns).is_ok()
     }
 
-    /// Class times of all columns that maximize the objective, and the bound that proves it. With `refined`, they are the
-    /// ones that use the workers best among the optima.
+    /// The optimum of the objective. With `refined`, it is the one that uses the workers best among the optima.
     pub(in crate::policy::program) fn maximize(
         mut self,
         solver: &mut SolverContext,
         columns: &mut ProgramColumns<'_>,
         refined: bool,
-    ) -> Result<(Vec<f64>, f64), GaveUp> {
+    ) -> Result<Optimum, GaveUp> {
         let mut solved = self.feasible(solver, columns)?;
         let level = solved.formulation.columns.len();
         let held = Range::exactly(solved.level.min(1.0) / level_unit(&solved.formulation));
         let program = &mut solved.formulation.program;
         (program.columns[level], program.implied[level]) = (held, held);
-        let scale;
-        (program.cost, scale) = self.costs(|kind, j| self.worth[kind] * self.by_type[j]);
+        let Costs { columns: cost, scale } = self.costs(|kind, j| self.worth[kind] * self.by_type[j]);
+        program.cost = cost;
         let mut solved = self.program.add_cuts(solver, columns, solved)?;
         let cost = &solved.formulation.program.cost;
         let value: f64 = cost.iter().zip(&solved.time).map(|(cost, time)| cost * time).sum();
         let worth = |kind: usize, j: usize| self.worth[kind] * self.by_type[j] / scale;
-        let bound = self.program.linear_bound(columns, &solved, worth).ok_or(GaveUp::Unproven)?;
+        let bound = self.program.linear_bound(columns, &solved, worth)?;
         if bound - value > GAP_MAX * value {
             return Err(GaveUp::Unproven);
         }
         if refined {
-            let refine = |solver: &mut SolverContext| self.refine(solver, columns, (solved, value));
+            let refine = |solver: &mut SolverContext| self.refine(solver, columns, solved, value);
             solved = solver.among_optima(refine).map_err(|_| GaveUp::Unrefined)?;
         }
         self.program.solved = Some(solved);
-        Ok((self.program.class_time(columns)?, bound * scale))
+        Ok(Optimum::without_program(self.program.class_time(columns)?, bound * scale))
     }
 
     /// The allocation with the largest Σ throughput ÷ equal share among the optima.
@@ -106,10 +114,12 @@ impl LinearKinds {
         &mut self,
         solver: &mut SolverContext,
         columns: &ProgramColumns<'_>,
-        (mut solved, value): (KindSolution, f64),
+        mut solved: KindSolution,
+        value: f64,
     ) -> Result<KindSolution, GaveUp> {
         let first = |kind: usize| self.program.members[kind][0] as usize;
-        let (cost, _) = self.costs(|kind, _| columns.reduced().equal_share[first(kind)].recip());
+        let Costs { columns: cost, .. } =
+            self.costs(|kind, _| columns.reduced().equal_share[first(kind)].recip());
         let program = &mut solved.formulation.program;
         let value_of = std::mem::replace(&mut program.cost, cost);
         let terms = value_of.into_iter().enumerate().filter(|(_, cost)| *cost != 0.0);
@@ -118,8 +128,8 @@ impl LinearKinds {
     }
 
     /// The costs of all columns of the kind program where a unit of throughput is worth `worth` `(kind, worker type)`,
-    /// divided by the largest cost; and the largest cost.
-    fn costs(&self, worth: impl Fn(usize, usize) -> f64) -> (Vec<f64>, f64) {
+    /// divided by the largest cost.
+    fn costs(&self, worth: impl Fn(usize, usize) -> f64) -> Costs {
         let columns = &self.program.binding.columns;
         // The level is the last column.
         let mut cost = vec![0.0; columns.len() + 1];
@@ -131,6 +141,6 @@ impl LinearKinds {
         }
         let most = cost.iter().copied().fold(0.0, f64::max);
         let scale = if most > 0.0 { most } else { 1.0 };
-        (cost.into_iter().map(|cost| cost / scale).collect(), scale)
+        Costs { columns: cost.into_iter().map(|cost| cost / scale).collect(), scale }
     }
 }

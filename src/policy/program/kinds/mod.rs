@@ -153,7 +153,7 @@ impl KindProgram {
         }
         demands.clone_into(&mut self.demands);
         let solved = self.solve_level(solver, columns, f64::INFINITY)?;
-        let raised = self.proven(columns, &solved).ok_or(GaveUp::Unproven)?;
+        let raised = self.proven(columns, &solved)?;
         self.solved = Some(solved);
         let proven = raised.bound - raised.level <= GAP_MAX * raised.size;
         if proven { Ok(raised) } else { Err(GaveUp::Unproven) }

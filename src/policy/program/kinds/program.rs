@@ -4,7 +4,7 @@
 //! [`feasibility`](super::feasibility)); if there is none, divide the time of every kind, and add the Benders cut of
 //! each division that fails because a job would run beside itself; stop when all divisions succeed.
 
-use super::divide::{Division, MemberPrice, Slot, divide};
+use super::divide::{Divided, Division, MemberPrice, Slot, divide};
 use super::feasibility::{Required, Tightest, tightest};
 use super::{KindProgram, KindSolution};
 use crate::policy::program::crash::crash_basis;
@@ -202,8 +202,7 @@ impl KindProgram {
             let basis = basis.and_then(|basis| with_rows(basis, program.n_columns(), program.n_rows()));
             let first = basis.is_none() && solved.cuts.is_empty();
             let basis = if first { crash_basis(&solved.formulation) } else { basis };
-            let answer =
-                solver.solve_from_basis(&solved.formulation.program, basis).ok_or(GaveUp::Unproven)?;
+            let answer = solver.solve_from_basis(&solved.formulation.program, basis)?;
             self.basis = answer.solution.basis;
             let values = &answer.solution.columns;
             solved.time = solved.formulation.class_time(values).to_vec();
@@ -258,9 +257,9 @@ impl KindProgram {
             // The tightest speed has its cut already: what still lacks there is rounding.
             let least = FRACTION_MIN.min(tightest.fraction);
             match divide(solver, slots, self.instance.multiplicity[kind], required, least)? {
-                Division::Done(fraction, divided) => {
+                Division::Done(Divided { fraction, times }) => {
                     solved.fraction = solved.fraction.min(fraction);
-                    solved.divided.push(divided);
+                    solved.divided.push(times);
                 }
                 Division::Impossible(prices) => {
                     violated.push(FeasibilityCut { kind, above: None, prices, scale: 1.0 });

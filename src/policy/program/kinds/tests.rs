@@ -30,7 +30,7 @@ proptest! {
         let mut solver = SolverContext::new(linear, Vec::new()).with_interior_point(registry::backend("clarabel").ok());
         let Ok(mut kinds) = KindProgram::of(&columns, &solver, BoundUse::Inequality) else { return Ok(()) };
         let levels = columns.bound().levels_kept().unwrap();
-        let demand = |member| Demand { slope: levels.coefficients(member).unwrap().1, base: 0.0 };
+        let demand = |member| Demand { slope: levels.coefficients(member).unwrap().slope, base: 0.0 };
         let demands: Vec<Demand> = (0..columns.reduced().instance.n_members()).map(demand).collect();
         let Ok(raised) = kinds.raise(&mut solver, &columns, &demands) else {
             // An interior-point method alone may not come near enough.
@@ -45,7 +45,7 @@ proptest! {
         for (dual, factor) in solved.duals.iter_mut().zip(factors.iter().cycle()) {
             *dual *= factor;
         }
-        if let Some(proven) = kinds.proven(&columns, &solved) {
+        if let Ok(proven) = kinds.proven(&columns, &solved) {
             prop_assert!(proven.bound >= raised.level * (1.0 - 1e-9), "{proven:?} {raised:?}");
         }
     }

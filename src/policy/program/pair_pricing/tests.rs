@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::index::{Id, JobId, JobIndex};
 use crate::policy::ThroughputView;
-use crate::policy::program::levels;
+use crate::policy::program::levels::{self, SolvedLevel};
 use crate::policy::program::pairs::Pairing;
 use crate::policy::program::program_columns::{PricingLimits, ProgramColumns};
 use crate::policy::program::reduce::{Selection, reduce};
@@ -87,8 +87,8 @@ fn levels_with_fixed_pairs_are_the_lexicographic_optimum() {
         let slope: Vec<f64> = (0..n).map(|member| 1.0 + (member % 4) as f64).collect();
         let mut priced = program_columns(&problem, &objective, PRICED);
         let rates = |_: &[bool]| slope.clone();
-        let (filled, ..) =
-            water_filling::fill_written(&mut solver(), &mut priced, &rates, &vec![0.0; n]).unwrap();
+        let filled =
+            water_filling::fill_written(&mut solver(), &mut priced, &rates, &vec![0.0; n]).unwrap().filled;
         let level = |member: usize| filled.throughputs[member] / slope[member];
         let mut every = program_columns(&problem, &objective, PricingLimits::NEVER);
         for member in 0..n {
@@ -96,7 +96,8 @@ fn levels_with_fixed_pairs_are_the_lexicographic_optimum() {
             let held = |other: usize| slope[other] * level(other).min(level(member)) * (1.0 - 1e-12);
             let mut demands: Vec<Demand> = (0..n).map(|other| Demand::floor(held(other))).collect();
             demands[member] = Demand { slope: slope[member], base: 0.0 };
-            let most = levels::raise_by_program(&mut solver(), &mut every, &demands, None).unwrap().0.level;
+            let most =
+                levels::raise_by_program(&mut solver(), &mut every, &demands, None).unwrap().raised.level;
             assert!(most <= level(member) * (1.0 + 1e-5), "{seed}, {member}: {most} {}", level(member));
         }
     }
@@ -108,7 +109,7 @@ fn pairs_with_negative_reduced_costs_are_fixed() {
     let (objective, problem) = (objective(), problem(1, 24, 2));
     let mut columns = program_columns(&problem, &objective, PRICED);
     let demands = vec![Demand { slope: 1.0, base: 0.0 }; problem.n_jobs()];
-    let (raised, formulation, answer) =
+    let SolvedLevel { raised, solved } =
         levels::raise_by_program(&mut solver(), &mut columns, &demands, None).unwrap();
     let is_open =
         |columns: &ProgramColumns<'_>, pair, j| !columns.pricing.as_ref().unwrap().is_fixed(pair, j);
@@ -118,7 +119,7 @@ fn pairs_with_negative_reduced_costs_are_fixed() {
         pairs.iter().filter(open).count()
     };
     assert_eq!(n_open(&columns), pairs.len());
-    columns.fix_unused(&formulation, &answer, 1e-7 * raised.level);
+    columns.fix_unused(&solved.formulation, &solved.answer, 1e-7 * raised.level);
     assert!(2 * n_open(&columns) < pairs.len(), "{} of {}", n_open(&columns), pairs.len());
     for (column, time) in columns.bound().columns().iter().zip(&raised.class_time) {
         let pair = column.combination.checked_sub(problem.n_jobs()).map(|pair| columns.reduced().pairs[pair]);
@@ -126,7 +127,7 @@ fn pairs_with_negative_reduced_costs_are_fixed() {
         // An interior-point method ends near a face, not on it.
         assert!(!idle || *time <= 1e-9, "{pair:?} {time}");
     }
-    let (again, ..) = levels::raise_by_program(&mut solver(), &mut columns, &demands, None).unwrap();
+    let again = levels::raise_by_program(&mut solver(), &mut columns, &demands, None).unwrap().raised;
     assert!((again.level - raised.level).abs() <= 1e-9 * raised.level);
     columns.free_all();
     assert_eq!(n_open(&columns), pairs.len());

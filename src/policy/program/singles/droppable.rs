@@ -11,6 +11,7 @@ use crate::decomposition::{self, DroppableKept};
 use crate::policy::program::droppable::Relaxation;
 use crate::policy::program::program_columns::ProgramColumns;
 use crate::policy::program::solver_context::{COLUMNS_LARGE, SolverContext};
+use crate::policy::program::strategy::{GaveUp, Unfit};
 use crate::program::{DROPPABLE_SLACK, Goal, Range, Singles};
 use crate::solver::certificate::TOLERANCE;
 
@@ -19,24 +20,34 @@ const PART: f64 = 1e-9;
 /// The most constraints met in part for which the small program is small.
 const PARTLY_MAX: usize = 512;
 
-/// The members with the throughputs that droppable constraints ask for, and the number of columns; `None` where the
-/// relaxation takes a program.
+/// The members with the throughputs that droppable constraints ask for.
+struct DroppableDemand<'a> {
+    singles: Singles<'a>,
+    /// The number of columns of the program that is not written.
+    n_columns: usize,
+}
+
+/// The members with the throughputs that droppable constraints ask for; an error where the relaxation takes a program.
 fn droppable_demand<'a>(
     solver: &SolverContext,
     columns: &'a ProgramColumns<'_>,
-) -> Option<(Singles<'a>, usize)> {
-    let n_columns = searched_columns(solver, columns).filter(|n_columns| *n_columns >= COLUMNS_LARGE)?;
-    Some((Singles::new(&columns.reduced().instance, columns.bound().droppable_throughputs()?), n_columns))
+) -> Result<DroppableDemand<'a>, Unfit> {
+    let n_columns = searched_columns(solver, columns)?;
+    if n_columns < COLUMNS_LARGE {
+        return Err(Unfit::FewColumns);
+    }
+    let demand = columns.bound().droppable_throughputs().ok_or(Unfit::Constraints)?;
+    Ok(DroppableDemand { singles: Singles::new(&columns.reduced().instance, demand), n_columns })
 }
 
-/// The relaxation in which some members are `decided`, [members], to have their droppable constraints met or dropped; `None`
-/// where that takes a program over all members.
+/// The relaxation in which some members are `decided`, [members], to have their droppable constraints met or dropped; an
+/// error where that takes a program over all members.
 pub(in crate::policy::program) fn relaxation(
     solver: &mut SolverContext,
     columns: &ProgramColumns<'_>,
     decided: &[Option<bool>],
-) -> Option<Relaxation> {
-    let (mut singles, n_columns) = droppable_demand(solver, columns)?;
+) -> Result<Relaxation, GaveUp> {
+    let DroppableDemand { mut singles, n_columns } = droppable_demand(solver, columns)?;
     let dropped = |member: &usize| decided[*member] == Some(false);
     let mut uncounted = 0.0;
     for member in (0..decided.len()).filter(dropped) {
@@ -52,7 +63,7 @@ pub(in crate::policy::program) fn relaxation(
     let free = |member: &usize| decided[*member].is_none() && singles.demand[*member] > 0.0;
     let mut costliest: Vec<usize> = (0..decided.len()).filter(free).collect();
     costliest.sort_by(|a, b| found.cost[*b].total_cmp(&found.cost[*a]));
-    Some(Relaxation { most: found.bound - uncounted, met: found.part, costliest })
+    Ok(Relaxation { most: found.bound - uncounted, met: found.part, costliest })
 }
 
 /// The certified relaxation in which the droppable constraints of members that are `due`, [members], are met whole.
@@ -61,37 +72,38 @@ fn most_kept(
     singles: &Singles<'_>,
     due: &[bool],
     n_columns: usize,
-) -> Option<DroppableKept> {
-    let kept = timed(solver, |solver| decomposition::keep_droppable(singles, due, &solver.limits()))?;
+) -> Result<DroppableKept, GaveUp> {
+    let kept = timed(solver, |solver| decomposition::keep_droppable(singles, due, &solver.limits()));
+    let kept = kept.ok_or(GaveUp::Unconverged)?;
     let counted = kept.part.iter().zip(&singles.instance().multiplicity);
     let counted: f64 = counted.map(|(part, jobs)| part * jobs).sum();
     let gap = kept.bound - counted;
     if gap.is_nan() || gap > TOLERANCE * counted {
-        return None;
+        return Err(GaveUp::Unproven);
     }
     let (n, k) = (singles.instance().n_members(), singles.instance().n_types());
     report_search(solver, [n_columns + n, 2 * n + k, 3 * n_columns + n], kept.passes);
-    Some(kept)
+    Ok(kept)
 }
 
-/// Moves the parts of droppable constraints that are met in part to a vertex, with all other jobs fixed; `None` if they are
-/// too many.
+/// Moves the parts of droppable constraints that are met in part to a vertex, with all other jobs fixed; an error if
+/// they are too many.
 fn move_to_vertex(
     solver: &mut SolverContext,
     singles: &Singles<'_>,
     due: &[bool],
     found: &mut DroppableKept,
-) -> Option<()> {
+) -> Result<(), GaveUp> {
     let instance = singles.instance();
     let (n, k) = (instance.n_members(), instance.n_types());
     let in_part =
         |member: usize| !due[member] && found.part[member] > PART && found.part[member] < 1.0 - PART;
     let partly: Vec<usize> = (0..n).filter(|member| in_part(*member)).collect();
     if partly.is_empty() {
-        return Some(());
+        return Ok(());
     }
     if partly.len() > PARTLY_MAX {
-        return None;
+        return Err(GaveUp::TooManyTied);
     }
     let mut small = TieBreak::new(singles);
     let mut of_members = Vec::with_capacity(partly.len());
@@ -114,30 +126,31 @@ fn move_to_vertex(
     for (member, part) in partly.iter().zip(of_members) {
         found.part[*member] = answer.solution.columns[part];
     }
-    Some(())
+    Ok(())
 }
 
-/// Drops the costliest jobs until `met` are left: the dropped members, [members]; `None` if the droppable constraints of the
-/// jobs that are left cannot be met, or prices do not converge.
+/// Drops the costliest jobs until `n_met` constraints remain: the dropped members, [members]; an error if the remaining
+/// constraints are not proven to be feasible together.
 pub(in crate::policy::program) fn drop_costliest(
     solver: &mut SolverContext,
     columns: &ProgramColumns<'_>,
-    (decided, met): (&[Option<bool>], f64),
+    decided: &[Option<bool>],
+    n_met: f64,
     costliest: &[usize],
-) -> Option<Vec<bool>> {
+) -> Result<Vec<bool>, GaveUp> {
     let mut dropped: Vec<bool> = decided.iter().map(|decided| *decided == Some(false)).collect();
     let mut n_kept = dropped.iter().filter(|dropped| !**dropped).count() as f64;
     let mut costliest = costliest.iter();
-    while n_kept > met {
-        dropped[*costliest.next()?] = true;
+    while n_kept > n_met {
+        dropped[*costliest.next().ok_or(GaveUp::Unproven)?] = true;
         n_kept -= 1.0;
     }
-    let (mut singles, n_columns) = droppable_demand(solver, columns)?;
+    let DroppableDemand { mut singles, n_columns } = droppable_demand(solver, columns)?;
     for (demand, dropped) in singles.demand.iter_mut().zip(&dropped) {
         *demand = if *dropped { 0.0 } else { *demand };
     }
-    let (optimum, _) = search(solver, &singles, Goal::Level, n_columns)?;
-    (optimum.level >= 1.0).then_some(dropped)
+    let found = search(solver, &singles, Goal::Level, n_columns)?;
+    if found.answer.level >= 1.0 { Ok(dropped) } else { Err(GaveUp::Unproven) }
 }
 
 #[cfg(test)]

@@ -8,60 +8,70 @@ use crate::policy::program::program_columns::ProgramColumns;
 use crate::policy::program::solve::Task;
 use crate::policy::program::solver_context::SolverContext;
 use crate::policy::program::strategy::{GaveUp, Unfit};
-use crate::program::{Demand, Goal, HOLD_SLACK, Singles};
+use crate::program::{Demand, Goal, HOLD_SLACK, LevelCoefficients, Singles};
 
 /// The most worker types for which a program refines an optimum that a search for prices does not refine: with more
 /// it takes a hundred times as long as all else.
 const TYPES_WRITTEN: usize = 16;
 
-/// The highest level of demands without a base, and the prices that prove it, with their class times moved to
-/// [`LevelOptimum`]; `None` where that takes a program.
+/// A level, and the prices that prove it, without their class times.
+pub(in crate::policy::program) struct PricedLevel {
+    pub(in crate::policy::program) level: LevelOptimum,
+    pub(in crate::policy::program) prices: PrimalDual,
+}
+
+/// The highest level of demands without a base; an error where that takes a program.
 pub(in crate::policy::program) fn raise_by_prices(
     solver: &mut SolverContext,
     columns: &ProgramColumns<'_>,
     demands: &[Demand],
-) -> Option<(LevelOptimum, PrimalDual)> {
+) -> Result<PricedLevel, GaveUp> {
     searched_columns(solver, columns)?;
     if demands.iter().any(|demand| demand.base != 0.0) {
-        return None;
+        return Err(GaveUp::Unfit(Unfit::Objective));
     }
-    let demand = demands.iter().map(|demand| demand.slope).collect();
-    let (class_time, prices, bound) = highest_level(solver, columns, demand)?;
-    let throughputs = levels::throughputs(&columns.bound(), &class_time);
-    let (level, demand_price) = (prices.level, prices.throughput_price.clone());
-    Some((LevelOptimum { class_time, throughputs, level, bound, demand_price }, prices))
+    highest_level(solver, columns, demands.iter().map(|demand| demand.slope).collect())
 }
 
-/// The highest level of `demand`, throughput per unit of the level: its class times, [columns], the prices that prove
-/// it, without their times, and its bound.
+/// The highest level of `demand`, throughput per unit of the level: [members].
 fn highest_level(
     solver: &mut SolverContext,
     columns: &ProgramColumns<'_>,
     demand: Vec<f64>,
-) -> Option<(Vec<f64>, PrimalDual, f64)> {
-    let bound = columns.bound();
-    let singles = bound.singles(demand)?;
-    let (mut optimum, certificate) = search(solver, &singles, Goal::Level, bound.columns().len())?;
-    let class_time = class_time(&bound, &std::mem::take(&mut optimum.time));
-    Some((class_time, optimum, certificate.bound))
+) -> Result<PricedLevel, GaveUp> {
+    let objective = columns.bound();
+    let singles = objective.singles(demand).ok_or(Unfit::Objective)?;
+    let found = search(solver, &singles, Goal::Level, objective.columns().len())?;
+    let (mut prices, bound) = (found.answer, found.bound);
+    let class_time = class_time(&objective, &std::mem::take(&mut prices.time));
+    let throughputs = levels::throughputs(&objective, &class_time);
+    let (level, demand_price) = (prices.level, prices.throughput_price.clone());
+    Ok(PricedLevel { level: LevelOptimum { class_time, throughputs, level, bound, demand_price }, prices })
+}
+
+/// A level of demands in proportion to it that all members are to keep.
+pub(in crate::policy::program) struct HeldLevel {
+    /// Throughput per unit of the level: [members].
+    pub(in crate::policy::program) demand: Vec<f64>,
+    pub(in crate::policy::program) level: f64,
 }
 
 /// The class times, [columns], that use the workers best, by the largest sum of throughputs over equal shares, at a
-/// held level of a demand; `None` where that takes a program. `class_time` reaches the level, and `prices` prove it:
+/// held level; an error where that takes a program. `class_time` reaches the level, and `prices` prove it:
 /// only the residual problem, which the prices leave undecided, is searched. If prices do not converge and there are
 /// more than [`TYPES_WRITTEN`] types, `class_time` stands, and the report says so.
 pub(in crate::policy::program) fn refine(
     solver: &mut SolverContext,
     columns: &ProgramColumns<'_>,
-    (demand, level): (Vec<f64>, f64),
+    held: HeldLevel,
     class_time: &[f64],
     prices: Option<&PrimalDual>,
-) -> Option<Vec<f64>> {
+) -> Result<Vec<f64>, GaveUp> {
     let (instance, bound) = (&columns.reduced().instance, columns.bound());
     let n_columns = searched_columns(solver, columns)?;
     let normal = instance.multiplicity.iter().zip(&columns.reduced().equal_share);
     let worth: Vec<f64> = normal.map(|(jobs, equal_share)| jobs / equal_share).collect();
-    let level = level - HOLD_SLACK * level.abs();
+    let level = held.level - HOLD_SLACK * held.level.abs();
     let k = instance.n_types();
     let mut given = vec![0.0; instance.n_members() * k];
     for (column, time) in bound.columns().iter().zip(class_time) {
@@ -70,29 +80,33 @@ pub(in crate::policy::program) fn refine(
     let residual = prices.and_then(|prices| ResidualProblem::of_level(instance, prices, &given));
     let residual = residual.unwrap_or_else(|| ResidualProblem::all(instance));
     if residual.members.is_empty() {
-        return Some(class_time.to_vec());
+        return Ok(class_time.to_vec());
     }
-    let [demand, worth] = [&bound.singles(demand)?.demand, &worth].map(|of| residual.of_members(of));
+    let singles = bound.singles(held.demand).ok_or(Unfit::Objective)?;
+    let [demand, worth] = [&singles.demand, &worth].map(|of| residual.of_members(of));
     let (given_there, by_type) = (residual.times(&given, k), vec![1.0; residual.types.len()]);
     let goal = Goal::Worth { level, worth: &worth, by_type: &by_type, given: &given_there };
     let refined = search(solver, &Singles::new(&residual.instance, demand), goal, n_columns);
-    if refined.is_none() && k > TYPES_WRITTEN {
-        solver.report().fallbacks.push("not refined".to_owned());
-        return Some(class_time.to_vec());
+    if let Err(why) = &refined
+        && k > TYPES_WRITTEN
+    {
+        solver.report().fallbacks.push(format!("not refined: {why}"));
+        return Ok(class_time.to_vec());
     }
-    residual.write_times(&refined?.0.time, &mut given, k);
-    Some(super::class_time(&bound, &given))
+    residual.write_times(&refined?.answer.time, &mut given, k);
+    Ok(super::class_time(&bound, &given))
 }
 
 impl Task<'_, '_> {
     /// The refined optimum of a level: the highest one or, where the inverse is raised, the lowest one.
     pub(super) fn maximize_level(&mut self, solver: &mut SolverContext) -> Result<Optimum, GaveUp> {
         let demand = self.demand_in_proportion().ok_or(GaveUp::Unfit(Unfit::Objective))?;
-        let raised = highest_level(solver, self.columns, demand.clone());
-        let (given, prices, bound) = raised.ok_or(GaveUp::Unproven)?;
-        let held = (demand, prices.level);
-        let refined = solver.among_optima(|solver| refine(solver, self.columns, held, &given, Some(&prices)));
-        Ok(Optimum::without_program(refined.ok_or(GaveUp::Unrefined)?, self.bound_of_objective(bound)))
+        let PricedLevel { level, prices } = highest_level(solver, self.columns, demand.clone())?;
+        let held = HeldLevel { demand, level: level.level };
+        let refined = solver
+            .among_optima(|solver| refine(solver, self.columns, held, &level.class_time, Some(&prices)));
+        let class_time = refined.map_err(|_| GaveUp::Unrefined)?;
+        Ok(Optimum::without_program(class_time, self.bound_of_objective(level.bound)))
     }
 
     /// The throughput that a unit of the level asks of each member, [members]; `None` if levels are not in proportion to
@@ -101,8 +115,8 @@ impl Task<'_, '_> {
         let levels = self.columns.bound().levels_kept()?;
         let n = self.columns.reduced().instance.n_members();
         let slope = |member| match levels.coefficients(member)? {
-            (0.0, slope) => Some(slope),
-            _ => None,
+            LevelCoefficients { base: 0.0, slope } => Some(slope),
+            LevelCoefficients { .. } => None,
         };
         (0..n).map(slope).collect()
     }

@@ -4,7 +4,7 @@
 //! jobs, with all other jobs fixed.
 
 use super::tie_break::{TieBreak, idle_workers};
-use super::{class_time, search, searched_columns};
+use super::{Certified, class_time, search, searched_columns};
 use crate::decomposition::PrimalDual;
 use crate::policy::program::optimum::Optimum;
 use crate::policy::program::options::Refine;
@@ -13,7 +13,6 @@ use crate::policy::program::solve::Task;
 use crate::policy::program::solver_context::{COLUMNS_LARGE, SolverContext};
 use crate::policy::program::strategy::{GaveUp, Unfit};
 use crate::program::{Goal, LinearObjective, Range, Singles};
-use crate::solver::certificate::Certificate;
 
 /// A worker type is tied with a job's best one if the job loses less than this by it, relative to what time there is
 /// worth or to the price of the job's time, whichever is more.
@@ -23,13 +22,13 @@ const TIED_MAX: usize = 65_536;
 /// The part of the tied jobs' value that breaking ties may cost: below the tolerance of certificates.
 const LOSS_MAX: f64 = 1e-9;
 
-/// The largest sum at which all members have the throughputs that constraints ask for; `None` if prices do not converge.
+/// The largest sum at which all members have the throughputs that constraints ask for.
 fn maximize(
     solver: &mut SolverContext,
     singles: &Singles<'_>,
     linear: &LinearObjective,
     n_columns: usize,
-) -> Option<(PrimalDual, Certificate)> {
+) -> Result<Certified<PrimalDual>, GaveUp> {
     let asked = singles.demand.iter().any(|least| *least > 0.0);
     let LinearObjective { coefficient, by_type } = linear;
     let goal = Goal::Worth { level: f64::from(u8::from(asked)), worth: coefficient, by_type, given: &[] };
@@ -42,10 +41,13 @@ pub(in crate::policy::program) fn all_droppable_met(
     solver: &mut SolverContext,
     columns: &ProgramColumns<'_>,
 ) -> bool {
-    let n_columns = searched_columns(solver, columns).filter(|n_columns| *n_columns >= COLUMNS_LARGE);
-    let (bound, Some(n_columns)) = (columns.bound(), n_columns) else { return false };
+    let Ok(n_columns) = searched_columns(solver, columns) else { return false };
+    if n_columns < COLUMNS_LARGE {
+        return false;
+    }
+    let bound = columns.bound();
     let Some((singles, linear)) = bound.linear_objective() else { return false };
-    maximize(solver, &singles, &linear, n_columns).is_some()
+    maximize(solver, &singles, &linear, n_columns).is_ok()
 }
 
 impl Task<'_, '_> {
@@ -54,15 +56,15 @@ impl Task<'_, '_> {
         let bound = self.columns.bound();
         let (singles, linear) =
             bound.linear_objective().ok_or_else(|| GaveUp::Unfit(Unfit::without_linear_objective(&bound)))?;
-        let found = maximize(solver, &singles, &linear, bound.columns().len());
-        let (mut optimum, certificate) = found.ok_or(GaveUp::Unproven)?;
+        let mut found = maximize(solver, &singles, &linear, bound.columns().len())?;
         if self.refine == Refine::Utilization {
             let equal_share = &self.columns.reduced().equal_share;
+            let optimum = &mut found.answer;
             let refined =
-                solver.among_optima(|solver| refine(solver, &singles, &linear, equal_share, &mut optimum));
-            refined.ok_or(GaveUp::Unrefined)?;
+                solver.among_optima(|solver| refine(solver, &singles, &linear, equal_share, optimum));
+            refined.map_err(|_| GaveUp::Unrefined)?;
         }
-        Ok(Optimum::without_program(class_time(&bound, &optimum.time), certificate.bound))
+        Ok(Optimum::without_program(class_time(&bound, &found.answer.time), found.bound))
     }
 }
 
@@ -98,20 +100,20 @@ fn tied(singles: &Singles<'_>, linear: &LinearObjective, optimum: &PrimalDual) -
     (0..instance.n_members()).filter_map(of).collect()
 }
 
-/// Makes the best use of the workers among optima; `None` if too many jobs are tied.
+/// Makes the best use of the workers among optima; an error if too many jobs are tied.
 fn refine(
     solver: &mut SolverContext,
     singles: &Singles<'_>,
     linear: &LinearObjective,
     equal_share: &[f64],
     optimum: &mut PrimalDual,
-) -> Option<()> {
+) -> Result<(), GaveUp> {
     let tied = tied(singles, linear, optimum);
     if tied.is_empty() {
-        return Some(());
+        return Ok(());
     }
     if tied.len() > TIED_MAX {
-        return None;
+        return Err(GaveUp::TooManyTied);
     }
     let instance = singles.instance();
     let k = instance.n_types();
@@ -151,9 +153,12 @@ fn refine(
         }
         small.program.push_row(Range::at_least(1.0 - LOSS_MAX), held);
     }
-    let Some(answer) = small.solve(solver) else {
-        solver.report().fallbacks.push("not refined".to_owned());
-        return Some(());
+    let answer = match small.solve(solver) {
+        Ok(answer) => answer,
+        Err(why) => {
+            solver.report().fallbacks.push(format!("not refined: {why}"));
+            return Ok(());
+        }
     };
     let mut chosen = answer.solution.columns.iter();
     for Tied { member, types } in &tied {
@@ -161,7 +166,7 @@ fn refine(
             optimum.time[member * k + j] = time.max(0.0);
         }
     }
-    Some(())
+    Ok(())
 }
 
 #[cfg(test)]

@@ -18,7 +18,7 @@ mod droppable;
 mod tie_break;
 
 pub(super) use self::droppable::{drop_costliest, relaxation};
-pub(super) use self::level::{raise_by_prices, refine};
+pub(super) use self::level::{HeldLevel, PricedLevel, raise_by_prices, refine};
 pub(super) use self::linear::all_droppable_met;
 pub(super) use self::residual::{FixedLevel, ResidualProblem};
 use crate::decomposition::{self, PrimalDual, RaisedLevel};
@@ -52,49 +52,59 @@ impl Task<'_, '_> {
     fn maximize_logarithms(&self, solver: &mut SolverContext) -> Result<Optimum, GaveUp> {
         let bound = self.columns.bound();
         let (singles, logarithms) = bound.logarithms().ok_or(GaveUp::Unfit(Unfit::Objective))?;
-        let found = search(solver, &singles, Goal::Logarithms(&logarithms), bound.columns().len());
-        let (optimum, certificate) = found.ok_or(GaveUp::Unproven)?;
-        Ok(Optimum::without_program(class_time(&bound, &optimum.time), certificate.bound))
+        let n_columns = bound.columns().len();
+        let found = search(solver, &singles, Goal::Logarithms(&logarithms), n_columns)?;
+        Ok(Optimum::without_program(class_time(&bound, &found.answer.time), found.bound))
     }
 }
 
-/// The number of columns that a program over jobs would have; `None` unless all jobs run alone and a search for prices
+/// The number of columns that a program over jobs would have; an error unless all jobs run alone and a search for prices
 /// may take the place of the program.
-fn searched_columns(solver: &SolverContext, columns: &ProgramColumns<'_>) -> Option<usize> {
-    let n_columns = columns.bound().columns().len();
-    let alone = columns.reduced().instance.pairs.is_empty() && !columns.is_priced();
-    (alone && solver.may_replace_program().is_ok()).then_some(n_columns)
+fn searched_columns(solver: &SolverContext, columns: &ProgramColumns<'_>) -> Result<usize, Unfit> {
+    if columns.is_priced() || !columns.reduced().instance.pairs.is_empty() {
+        return Err(Unfit::Paired);
+    }
+    solver.may_replace_program()?;
+    Ok(columns.bound().columns().len())
 }
 
-/// A certified optimum by a search for prices; `None` if prices do not converge, which is not reported as a fallback.
+/// The answer of a search for prices, with the bound that its certificate proves.
+#[derive(Clone, Debug)]
+pub(super) struct Certified<T> {
+    pub(super) answer: T,
+    pub(super) bound: f64,
+}
+
+/// A certified optimum by a search for prices. An error is not reported as a fallback.
 /// `n_columns` is the number of columns of the program that is not written, for the report.
 fn search(
     solver: &mut SolverContext,
     singles: &Singles<'_>,
     goal: Goal<'_>,
     n_columns: usize,
-) -> Option<(PrimalDual, Certificate)> {
+) -> Result<Certified<PrimalDual>, GaveUp> {
     let warm_prices = solver.take_warm(goal);
-    let (optimum, warm_prices) =
-        timed(solver, |solver| decomposition::solve(singles, goal, &warm_prices, &solver.limits()))?;
-    let certificate = certified(solver, singles, goal, &optimum, n_columns)?;
+    let found = timed(solver, |solver| decomposition::solve(singles, goal, &warm_prices, &solver.limits()));
+    let (answer, warm_prices) = found.ok_or(GaveUp::Unconverged)?;
+    let bound = certified_bound(solver, singles, goal, &answer, n_columns)?;
     solver.keep_warm(goal, warm_prices);
-    Some((optimum, certificate))
+    Ok(Certified { answer, bound })
 }
 
-/// The next level of water filling, certified; `None` if prices do not converge. `warm_prices`: prices of the level before.
+/// The next level of water filling, certified. `warm_prices`: prices of the level before.
 pub(super) fn search_above(
     solver: &mut SolverContext,
     singles: &Singles<'_>,
     goal: Goal<'_>,
     warm_prices: Vec<Vec<f64>>,
     n_columns: usize,
-) -> Option<(RaisedLevel, Certificate)> {
-    solver.check_time().ok()?;
+) -> Result<Certified<RaisedLevel>, GaveUp> {
+    solver.check_time().map_err(|_| GaveUp::Unconverged)?;
     let raised =
-        timed(solver, |solver| decomposition::raise_above(singles, goal, warm_prices, &solver.limits()))?;
-    let certificate = certified(solver, singles, goal, &raised.answer, n_columns)?;
-    Some((raised, certificate))
+        timed(solver, |solver| decomposition::raise_above(singles, goal, warm_prices, &solver.limits()));
+    let answer = raised.ok_or(GaveUp::Unconverged)?;
+    let bound = certified_bound(solver, singles, goal, &answer.answer, n_columns)?;
+    Ok(Certified { answer, bound })
 }
 
 /// Runs a search, the time of which counts as time in backends.
@@ -105,19 +115,19 @@ fn timed<T>(solver: &mut SolverContext, search: impl FnOnce(&SolverContext) -> T
     found
 }
 
-/// The certificate of a search's answer; `None` if it does not prove the optimum.
-fn certified(
+/// The bound that the certificate of a search's answer proves; an error if it does not prove the optimum.
+fn certified_bound(
     solver: &mut SolverContext,
     singles: &Singles<'_>,
     goal: Goal<'_>,
     optimum: &PrimalDual,
     n_columns: usize,
-) -> Option<Certificate> {
+) -> Result<f64, GaveUp> {
     let clock = Stopwatch::start();
     let certificate = Certificate::of_jobs(singles, goal, optimum);
     solver.report().seconds.certify += clock.elapsed().as_secs_f64();
     if !certificate.optimal || !bound_is_close(solver, goal, &certificate) {
-        return None;
+        return Err(GaveUp::Unproven);
     }
     let (n, k) = (singles.instance().n_members(), singles.instance().n_types());
     let size = match goal {
@@ -129,7 +139,7 @@ fn certified(
         }
     };
     report_search(solver, size, optimum.passes);
-    Some(certificate)
+    Ok(certificate.bound)
 }
 
 /// Reports a search: its passes, and the size, [columns, rows, terms], of the program that was not written.

@@ -63,6 +63,14 @@ struct Alternatives {
     directions: Vec<Vec<f64>>,
 }
 
+/// The workers of some members.
+struct Workers {
+    /// Workers that all other members leave to them: [K].
+    left: Vec<f64>,
+    /// Workers that they use: [K].
+    used: Vec<f64>,
+}
+
 impl<'a> ResidualProblem<'a> {
     /// The residual problem before any level is fixed: the whole problem.
     pub(in crate::policy::program) fn all(instance: &'a Instance) -> Self {
@@ -90,7 +98,7 @@ impl ResidualProblem<'_> {
                 allowed.extend(scarce.iter().map(|scarce| !scarce));
             }
         }
-        let (left, used) = held.workers_left(&members);
+        let Workers { left, used } = held.workers_left(&members);
         let open = |j: &usize| !(all_decided && scarce[*j]) && left[*j] > LEFT_MIN * instance.capacity[*j];
         let types: Vec<usize> = (0..k).filter(open).collect();
         for (member, allowed) in members.iter().zip(allowed.chunks_exact_mut(k)) {
@@ -201,9 +209,8 @@ impl FixedLevel<'_> {
         if independent { Vec::new() } else { undecided }
     }
 
-    /// Workers that all other members leave to `members`, which are in ascending order, and workers that `members` use:
-    /// [K] each.
-    fn workers_left(&self, members: &[usize]) -> (Vec<f64>, Vec<f64>) {
+    /// The workers of `members`, which are in ascending order.
+    fn workers_left(&self, members: &[usize]) -> Workers {
         let FixedLevel { instance, given, .. } = self;
         let mut left = instance.capacity.clone();
         let mut used = vec![0.0; left.len()];
@@ -219,7 +226,7 @@ impl FixedLevel<'_> {
                 }
             }
         }
-        (left, used)
+        Workers { left, used }
     }
 
     /// Whether a member's throughput on types that are not `allowed`, [K], is no more than rounding.

@@ -1,6 +1,7 @@
 //! A small program over the time of the few jobs that prices leave undecided, with all other jobs fixed.
 
 use crate::policy::program::solver_context::{Answer, SolverContext};
+use crate::policy::program::strategy::GaveUp;
 use crate::program::{Program, Range, Sense, Singles};
 use crate::solver::{Basis, BasisStatus};
 
@@ -34,7 +35,7 @@ impl<'a> TieBreak<'a> {
     }
 
     /// The optimum, found from the basis in which all time is 0.
-    pub(super) fn solve(self, solver: &mut SolverContext) -> Option<Answer> {
+    pub(super) fn solve(self, solver: &mut SolverContext) -> Result<Answer, GaveUp> {
         let basis = Basis {
             columns: vec![BasisStatus::Lower; self.program.n_columns()],
             rows: vec![BasisStatus::Basic; self.program.n_rows()],

@@ -3,6 +3,7 @@
 mod broken_off;
 mod claims;
 mod error;
+mod warm_prices;
 
 use std::time::Duration;
 
@@ -11,7 +12,7 @@ use crate::policy::decision::SolveReport;
 use crate::policy::program::late::FoundSoFar;
 use crate::policy::program::recorded::{Purpose, Recording};
 use crate::policy::program::strategy::{GaveUp, Reason, Strategy, Unfit};
-use crate::program::{Classes, Formulation, Goal, Program};
+use crate::program::{Classes, Formulation, Program};
 use crate::solver::centre::{BarrierWeights, Centre};
 use crate::solver::registry;
 use crate::solver::timing::Stopwatch;
@@ -144,28 +145,6 @@ impl SolverContext {
         self.report = SolveReport { route: route.to_owned(), ..SolveReport::default() };
     }
 
-    /// Begins each search with the prices at which the last one of its kind ended, from now on; the first with none.
-    pub(super) fn start_warm(&mut self) {
-        self.warm = Some(<[WarmPrices; 3]>::default());
-    }
-
-    /// Whether searches begin with prices of the last decision.
-    pub(super) fn starts_warm(&self) -> bool {
-        self.warm.is_some()
-    }
-
-    /// Takes the prices with which a search for this goal begins; they are lost if the search fails.
-    pub(super) fn take_warm(&mut self, goal: Goal<'_>) -> WarmPrices {
-        self.warm.as_mut().map(|warm| std::mem::take(&mut warm[position(goal)])).unwrap_or_default()
-    }
-
-    /// Keeps the prices at which a search ended for the next one of its kind, where searches start warm.
-    pub(super) fn keep_warm(&mut self, goal: Goal<'_>, prices: WarmPrices) {
-        if let Some(warm) = &mut self.warm {
-            warm[position(goal)] = prices;
-        }
-    }
-
     /// Whether optima may be found without writing programs over jobs, if objectives allow it; the error says why not.
     pub(super) fn may_replace_program(&self) -> Result<(), Unfit> {
         match self.asked() {
@@ -220,7 +199,11 @@ impl SolverContext {
             self.report.strategy = next;
             self.report.reason = match why {
                 GaveUp::Unfit(unfit) => Reason::Unfit(unfit),
-                GaveUp::Unproven | GaveUp::Undivided | GaveUp::Unrefined => {
+                GaveUp::Unconverged
+                | GaveUp::Unproven
+                | GaveUp::TooManyTied
+                | GaveUp::Undivided
+                | GaveUp::Unrefined => {
                     self.report.gave_up.push((strategy, why));
                     Reason::GaveUp
                 }
@@ -352,16 +335,21 @@ impl SolverContext {
         }
     }
 
-    /// Solves a linear program from a basis, if one is given, which need not be feasible; none if no certified optimum
-    /// with dual values is found.
-    pub(super) fn solve_from_basis(&mut self, program: &Program, basis: Option<Basis>) -> Option<Answer> {
+    /// Solves a linear program from a basis, if one is given, which need not be feasible; an error if no certified
+    /// optimum with dual values is found.
+    pub(super) fn solve_from_basis(
+        &mut self,
+        program: &Program,
+        basis: Option<Basis>,
+    ) -> Result<Answer, GaveUp> {
         if let Some(basis) = basis.as_ref().filter(|_| program.n_rows() <= ROWS_FEW)
             && let Ok(Some(answer)) = self.try_simplex(program, basis.clone())
         {
-            return Some(answer);
+            return Ok(answer);
         }
         self.basis = basis;
-        self.solve(program, FirstMethod::Last).ok().filter(|answer| !answer.solution.row_duals.is_empty())
+        let answer = self.solve(program, FirstMethod::Last).map_err(|_| GaveUp::Unproven)?;
+        if answer.solution.row_duals.is_empty() { Err(GaveUp::Unproven) } else { Ok(answer) }
     }
 
     /// Whether the chain for linear programs begins with a method that ends in a vertex. Without HiGHS it does not.
@@ -490,13 +478,4 @@ impl SolverContext {
 /// Whether a basis has the shape of a program.
 fn fits(basis: &Basis, program: &Program) -> bool {
     basis.columns.len() == program.n_columns() && basis.rows.len() == program.n_rows()
-}
-
-/// The position of a goal's prices among those of all goals: a level, a linear sum, logarithms.
-fn position(goal: Goal<'_>) -> usize {
-    match goal {
-        Goal::Level | Goal::Above { .. } => 0,
-        Goal::Worth { .. } => 1,
-        Goal::Logarithms(_) => 2,
-    }
 }

@@ -39,12 +39,16 @@ impl Oracle for KindsOracle<'_, '_> {
         state: &FillState,
         slope: &[f64],
     ) -> Result<RaisedStep, GaveUp> {
-        let raised = [0.0].iter().chain(EASING_ROUNDING).find_map(|eased| {
+        let mut raise = |eased: f64| {
             let demand = |(slope, base): (&f64, &f64)| Demand { slope: *slope, base: base * (1.0 - eased) };
             let demands: Vec<Demand> = slope.iter().zip(&state.reached).map(demand).collect();
-            self.kinds.raise(solver, self.columns, &demands).ok()
-        });
-        let raised = raised.ok_or(GaveUp::Unproven)?;
+            self.kinds.raise(solver, self.columns, &demands)
+        };
+        let mut outcome = raise(0.0);
+        for eased in EASING_ROUNDING {
+            outcome = outcome.or_else(|_| raise(*eased));
+        }
+        let raised = outcome?;
         let saturated = saturated(&raised.demand_price, slope, |_| true);
         Ok(RaisedStep { level: raised.level, bound: raised.bound, saturated, throughputs: Vec::new() })
     }

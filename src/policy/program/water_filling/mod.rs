@@ -12,7 +12,7 @@ mod written;
 
 pub(super) use self::kinds::fill_kinds;
 pub(super) use self::singles::fill_singles;
-pub(super) use self::written::{SaturationDuals, fill_written};
+pub(super) use self::written::{FilledByPrograms, SaturationDuals, fill_written};
 use crate::policy::program::hierarchy::Rising;
 use crate::policy::program::levels;
 use crate::policy::program::program_columns::ProgramColumns;

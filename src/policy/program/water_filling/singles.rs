@@ -10,7 +10,7 @@ use super::{FillState, LexicographicOptimum, Oracle, RaisedStep, water_fill};
 use crate::decomposition::RaisedLevel;
 use crate::policy::program::hierarchy::Rising;
 use crate::policy::program::program_columns::ProgramColumns;
-use crate::policy::program::singles::{self, FixedLevel, ResidualProblem};
+use crate::policy::program::singles::{self, Certified, FixedLevel, ResidualProblem};
 use crate::policy::program::solver_context::SolverContext;
 use crate::policy::program::strategy::{GaveUp, Unfit};
 use crate::program::{Goal, Instance, Singles};
@@ -68,7 +68,7 @@ impl Oracle for SinglesOracle<'_> {
         state: &FillState,
         slope: &[f64],
     ) -> Result<RaisedStep, GaveUp> {
-        let (raised, bound) = self.search(solver, state, slope).ok_or(GaveUp::Unproven)?;
+        let Certified { answer: raised, bound } = self.search(solver, state, slope)?;
         let members = || self.residual.members.iter().copied();
         let binding = members().zip(&raised.binding).filter(|(_, binding)| **binding);
         let mut saturated: Vec<usize> = binding.map(|(member, _)| member).collect();
@@ -99,7 +99,7 @@ impl Oracle for SinglesOracle<'_> {
             limits = self.limits(state);
         }
         // If prices do not converge, the next level is raised from where this stands.
-        let _ = self.skip_saturated(solver, state, (rates, &limits));
+        let _ = self.skip_saturated(solver, state, rates, &limits);
     }
 }
 
@@ -125,15 +125,15 @@ impl SinglesOracle<'_> {
         solver: &mut SolverContext,
         state: &FillState,
         slope: &[f64],
-    ) -> Option<(RaisedLevel, f64)> {
+    ) -> Result<Certified<RaisedLevel>, GaveUp> {
         let [slope, base] = [slope, &state.reached].map(|of| self.residual.of_members(of));
         let given = self.residual.times(&self.class_time, self.instance.n_types());
         let goal = Goal::Above { base: &base, given: &given };
         let singles = Singles::new(&self.residual.instance, slope);
-        let found = singles::search_above(solver, &singles, goal, self.warm_prices.clone(), self.n_columns);
-        let (mut raised, certificate) = found?;
-        self.warm_prices = std::mem::take(&mut raised.near);
-        Some((raised, certificate.bound))
+        let warm_prices = self.warm_prices.clone();
+        let mut found = singles::search_above(solver, &singles, goal, warm_prices, self.n_columns)?;
+        self.warm_prices = std::mem::take(&mut found.answer.near);
+        Ok(found)
     }
 
     /// Reduces the residual problem to what the prices of a level leave undecided; returns whether more types are

@@ -6,6 +6,7 @@ use super::singles::{LACK_MAX, SinglesOracle};
 use crate::decomposition::PrimalDual;
 use crate::policy::program::hierarchy::Rising;
 use crate::policy::program::solver_context::SolverContext;
+use crate::policy::program::strategy::{GaveUp, Unfit};
 
 /// The most levels that are tried; then the highest one reached stands.
 const ATTEMPTS_MAX: u32 = 24;
@@ -19,6 +20,14 @@ struct ValidInequality {
     most: f64,
 }
 
+/// The outcome of an attempt to raise members to given throughputs.
+enum Rise {
+    /// They have them.
+    Reached,
+    /// No allocation gives them: the inequality excludes it.
+    Excluded(ValidInequality),
+}
+
 impl ValidInequality {
     /// Whether the inequality allows a rise from `reached` to `target`, [members] each.
     fn allows(&self, reached: &[f64], target: &[f64]) -> bool {
@@ -29,7 +38,7 @@ impl ValidInequality {
 
 impl SinglesOracle<'_> {
     /// Rises to the highest feasible level among the levels at which some member reaches its limit, [members], or as
-    /// near to it as [`ATTEMPTS_MAX`] searches come; `None` if the levels are not known or prices do not converge.
+    /// near to it as [`ATTEMPTS_MAX`] searches come; an error if the levels are not known or prices do not converge.
     ///
     /// The throughputs at any of these levels are known in closed form. If a search proves a level infeasible, its
     /// prices also exclude all levels above some lower one, which is tried next (Newton's step); if that converges
@@ -38,12 +47,14 @@ impl SinglesOracle<'_> {
         &mut self,
         solver: &mut SolverContext,
         state: &mut FillState,
-        (rates, limits): (&impl Rising, &[f64]),
-    ) -> Option<()> {
+        rates: &impl Rising,
+        limits: &[f64],
+    ) -> Result<(), GaveUp> {
         let room = |(member, limit): (usize, &f64)| {
             if state.frozen[member] { 0.0 } else { limit - state.reached[member] }
         };
-        let tree = rates.level_tree(&limits.iter().enumerate().map(room).collect::<Vec<f64>>())?;
+        let rooms: Vec<f64> = limits.iter().enumerate().map(room).collect();
+        let tree = rates.level_tree(&rooms).ok_or(GaveUp::Unfit(Unfit::Objective))?;
         let full_at = tree.full_at();
         let mut levels: Vec<f64> = full_at.iter().copied().filter(|level| *level > 0.0).collect();
         levels.sort_unstable_by(f64::total_cmp);
@@ -65,8 +76,8 @@ impl SinglesOracle<'_> {
             }
             let to = if attempt < NEWTON_MAX { possible } else { passed + (possible - passed).div_ceil(2) };
             match self.rise_to(solver, state, &at(levels[to - 1]))? {
-                Ok(()) => passed = to,
-                Err(cut) => {
+                Rise::Reached => passed = to,
+                Rise::Excluded(cut) => {
                     let allowed = |level: &f64| cut.allows(&state.reached, &at(*level));
                     possible = passed + levels[passed..to - 1].partition_point(allowed);
                 }
@@ -75,37 +86,37 @@ impl SinglesOracle<'_> {
         for (frozen, full_at) in state.frozen.iter_mut().zip(&full_at) {
             *frozen |= *full_at > 0.0 && passed > 0 && *full_at <= levels[passed - 1];
         }
-        Some(())
+        Ok(())
     }
 
-    /// Gives members the throughputs `target`, [members]; if these are infeasible, the cut that excludes them.
+    /// Gives members the throughputs `target`, [members], if these are feasible.
     fn rise_to(
         &mut self,
         solver: &mut SolverContext,
         state: &mut FillState,
         target: &[f64],
-    ) -> Option<Result<(), ValidInequality>> {
+    ) -> Result<Rise, GaveUp> {
         let rise = target.iter().zip(&state.reached).map(|(target, reached)| {
             let rise = target - reached;
             if rise > LACK_MAX * target { rise } else { 0.0 }
         });
         let rise: Vec<f64> = rise.collect();
         if rise.iter().all(|rise| *rise == 0.0) {
-            return Some(Ok(()));
+            return Ok(Rise::Reached);
         }
-        let (raised, bound) = self.search(solver, state, &rise)?;
-        let PrimalDual { time, level, throughput_price, .. } = raised.answer;
+        let found = self.search(solver, state, &rise)?;
+        let PrimalDual { time, level, throughput_price, .. } = found.answer.answer;
         if level < 1.0 - LACK_MAX {
             let mut price = vec![0.0; rise.len()];
             for (member, of) in self.residual.members.iter().zip(throughput_price) {
                 price[*member] = of;
             }
-            return Some(Err(ValidInequality { throughput_price: price, most: bound }));
+            return Ok(Rise::Excluded(ValidInequality { throughput_price: price, most: found.bound }));
         }
         state.reached.copy_from_slice(target);
         // A level above 1 would give more than the limits.
         self.move_time_to(&time, level.recip().min(1.0));
         state.cap(&self.throughputs());
-        Some(Ok(()))
+        Ok(Rise::Reached)
     }
 }

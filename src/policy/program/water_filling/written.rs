@@ -5,8 +5,8 @@ use std::iter::once;
 
 use super::{FillState, LexicographicOptimum, Oracle, RaisedStep, saturated, water_fill};
 use crate::policy::program::hierarchy::Rising;
-use crate::policy::program::levels::LevelOptimum;
-use crate::policy::program::program_columns::ProgramColumns;
+use crate::policy::program::levels::{LevelOptimum, SolvedLevel};
+use crate::policy::program::program_columns::{ProgramColumns, SolvedFormulation};
 use crate::policy::program::recorded::Purpose;
 use crate::policy::program::reduced_cost_fixing::TightRows;
 use crate::policy::program::solver_context::{Answer, SolverContext, SolvingError};
@@ -18,8 +18,31 @@ const SLACK_MAX: f64 = 1e-6;
 /// A job's relative gain from easing the levels reached above which the report names it as a fallback.
 const GAIN_REPORTED: f64 = 1e-6;
 
-/// A level program with its answer.
-type SolvedLevel = (LevelOptimum, Formulation, Answer);
+/// A level that is to be raised above what members reached.
+#[derive(Clone, Copy)]
+struct NextLevel<'a> {
+    /// The rise of throughputs per unit of the level: [members].
+    slope: &'a [f64],
+    /// The throughput that each member reached: [members].
+    reached: &'a [f64],
+    /// The lowest level that a rising member has reached.
+    level_before: f64,
+}
+
+/// A level that was raised, and the demands at which it was, which may ask for a little less than was reached.
+struct EasedLevel {
+    level: SolvedLevel,
+    demands: Vec<Demand>,
+}
+
+/// The lexicographic optimum, found by written programs.
+pub(in crate::policy::program) struct FilledByPrograms {
+    pub(in crate::policy::program) filled: LexicographicOptimum,
+    /// The program of the first level.
+    pub(in crate::policy::program) first_level: SolvedFormulation,
+    /// The duals at which each member saturated.
+    pub(in crate::policy::program) saturation_duals: SaturationDuals,
+}
 
 /// The duals of the level program at which each member saturated: changes of that level.
 #[derive(Clone, Debug, Default)]
@@ -82,19 +105,18 @@ struct WrittenOracle<'a, 'o> {
     columns: &'a mut ProgramColumns<'o>,
     tight: TightRows,
     saturation_duals: SaturationDuals,
-    first: Option<(Formulation, Answer)>,
+    first: Option<SolvedFormulation>,
     /// Class time of the columns at the last level: [columns].
     class_time: Vec<f64>,
 }
 
-/// Fills from `base`, [members]; besides the optimum, the first program with its answer, and the duals at which each member
-/// saturated.
+/// Fills from `base`: [members].
 pub(in crate::policy::program) fn fill_written(
     solver: &mut SolverContext,
     columns: &mut ProgramColumns<'_>,
     rates: &impl Rising,
     base: &[f64],
-) -> Result<(LexicographicOptimum, (Formulation, Answer), SaturationDuals), SolvingError> {
+) -> Result<FilledByPrograms, SolvingError> {
     let n = base.len();
     let (throughput_price, time_price) = (vec![0.0; n], vec![0.0; n]);
     let saturation_duals =
@@ -102,10 +124,11 @@ pub(in crate::policy::program) fn fill_written(
     let tight = TightRows::default();
     let mut oracle = WrittenOracle { columns, tight, saturation_duals, first: None, class_time: Vec::new() };
     let filled = water_fill(&mut oracle, solver, rates, base);
-    let WrittenOracle { columns, saturation_duals, first: program, class_time, .. } = oracle;
+    let WrittenOracle { columns, saturation_duals, first: first_level, class_time, .. } = oracle;
     columns.free_all();
-    let program = program.ok_or(SolvingError::Empty);
-    Ok((LexicographicOptimum::new(columns, class_time, filled?), program?, saturation_duals))
+    let filled = LexicographicOptimum::new(columns, class_time, filled?);
+    let first_level = first_level.ok_or(SolvingError::Empty)?;
+    Ok(FilledByPrograms { filled, first_level, saturation_duals })
 }
 
 impl Oracle for WrittenOracle<'_, '_> {
@@ -124,9 +147,10 @@ impl Oracle for WrittenOracle<'_, '_> {
             solver.set_purpose(Purpose::NextLevel);
             level_before = lowest_reached(slope, &state.reached);
         }
-        let ((raised, formulation, answer), demands) =
-            self.raise_eased(solver, (slope, &state.reached, level_before))?;
-        self.tight.record(self.columns, &formulation, &answer);
+        let next = NextLevel { slope, reached: &state.reached, level_before };
+        let EasedLevel { level: SolvedLevel { raised, solved }, demands } = self.raise_eased(solver, next)?;
+        let SolvedFormulation { formulation, answer } = &solved;
+        self.tight.record(self.columns, formulation, answer);
         let rows = formulation.level_rows();
         let tight = |member: usize| {
             let asked = demands[member].slope * raised.level + demands[member].base;
@@ -134,12 +158,12 @@ impl Oracle for WrittenOracle<'_, '_> {
         };
         let saturated = saturated(&raised.demand_price, slope, tight);
         self.saturation_duals.record(
-            &formulation,
-            &answer,
+            formulation,
+            answer,
             self.columns.reduced().instance.n_types(),
             &saturated,
         );
-        self.first.get_or_insert((formulation, answer));
+        self.first.get_or_insert(solved);
         self.class_time = raised.class_time;
         Ok(RaisedStep {
             level: raised.level,
@@ -168,8 +192,9 @@ impl WrittenOracle<'_, '_> {
     fn raise_eased(
         &mut self,
         solver: &mut SolverContext,
-        (slope, reached, level_before): (&[f64], &[f64], f64),
-    ) -> Result<(SolvedLevel, Vec<Demand>), SolvingError> {
+        next: NextLevel<'_>,
+    ) -> Result<EasedLevel, SolvingError> {
+        let NextLevel { slope, reached, level_before } = next;
         let mut outcome = Err(SolvingError::Empty);
         let on_face = EASING.iter().map(|eased| (*eased, true));
         let without = EASING_FROM_TOLERANCE.iter().map(|eased| (*eased, false));
@@ -188,37 +213,34 @@ impl WrittenOracle<'_, '_> {
                 formulation.program.offset += formulation.program_objective(level_before);
                 formulation
             };
-            let solved = self.columns.solve_priced(solver, formulate).map(|(formulation, answer)| {
-                let raised = LevelOptimum::of(self.columns, &formulation, &answer);
-                let above = LevelOptimum {
+            let outcome_here = self.columns.solve_priced(solver, formulate).map(|solved| {
+                let raised = LevelOptimum::of(self.columns, &solved);
+                let raised = LevelOptimum {
                     level: raised.level - level_before,
                     bound: raised.bound - level_before,
                     ..raised
                 };
-                (above, formulation, answer)
+                SolvedLevel { raised, solved }
             });
-            if let Ok((raised, ..)) = &solved {
-                report_gain(solver, raised, (slope, reached, eased));
+            if let Ok(level) = &outcome_here {
+                report_gain(solver, &level.raised, next, eased);
             }
-            outcome = solved.map(|solved| (solved, demands));
+            outcome = outcome_here.map(|level| EasedLevel { level, demands });
             if !outcome.as_ref().is_err_and(SolvingError::is_unsolved) {
                 return outcome;
             }
         }
         if self.columns.is_priced() {
             self.columns.admit_all();
-            return self.raise_eased(solver, (slope, reached, level_before));
+            return self.raise_eased(solver, next);
         }
         outcome
     }
 }
 
 /// Reports what the level gained because levels reached were eased, if it is much.
-fn report_gain(
-    solver: &mut SolverContext,
-    raised: &LevelOptimum,
-    (slope, reached, eased): (&[f64], &[f64], f64),
-) {
+fn report_gain(solver: &mut SolverContext, raised: &LevelOptimum, next: NextLevel<'_>, eased: f64) {
+    let NextLevel { slope, reached, .. } = next;
     // The level is concave in the demands, so this is a lower bound.
     let given_back = reached.iter().map(|base| base * eased);
     let gained: f64 = raised.demand_price.iter().zip(given_back).map(|(price, part)| price * part).sum();
