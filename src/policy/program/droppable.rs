@@ -180,7 +180,7 @@ fn branch_and_bound(
             open.push(Node { decided, most });
         }
     }
-    best.map(|(_, dropped)| dropped).ok_or(SolvingError::Empty)
+    best.map(|(_, dropped)| dropped).ok_or(SolvingError::NoChoice)
 }
 
 /// The statement in the report on a search that was not finished.

@@ -81,7 +81,10 @@ impl ProgramPolicy {
             }
             SolvingError::Solve(error) => PolicyError::Solve(error),
             SolvingError::Strategy { strategy, why } => PolicyError::Strategy { policy, strategy, why },
-            SolvingError::Empty => PolicyError::Infeasible { policy, reason: error.to_string() },
+            SolvingError::NoColumns
+            | SolvingError::NoLevels
+            | SolvingError::NoLevelTried
+            | SolvingError::NoChoice => PolicyError::Infeasible { policy, reason: error.to_string() },
         }
     }
 

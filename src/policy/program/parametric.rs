@@ -94,7 +94,7 @@ pub(super) fn best_worst(
 ) -> Result<Parametric, SolvingError> {
     let (levels, mut ideal) = {
         let bound = columns.bound();
-        (bound.levels_kept().ok_or(SolvingError::Empty)?, bound.ideal())
+        (bound.levels_kept().ok_or(SolvingError::NoLevels)?, bound.ideal())
     };
     let sense = columns.objective().sense();
     let members = 0..columns.reduced().instance.n_members();
@@ -137,7 +137,7 @@ pub(super) fn best_worst(
             tried = if better(middle, ideal + away) { middle } else { ideal + away };
         }
     }
-    let found = best.ok_or(SolvingError::Empty)?;
+    let found = best.ok_or(SolvingError::NoLevelTried)?;
     Ok(Parametric { formulation: last_formulation, ..found })
 }
 

@@ -79,7 +79,7 @@ impl Task<'_, '_> {
 
     /// The lexicographic optimum, with weights that fall through entities if there are any.
     fn solve_lexicographic(&mut self, solver: &mut SolverContext) -> Result<Optimum, SolvingError> {
-        let levels = self.columns.bound().levels_kept().ok_or(SolvingError::Empty)?;
+        let levels = self.columns.bound().levels_kept().ok_or(SolvingError::NoLevels)?;
         let instance = &self.columns.reduced().instance;
         let n = instance.n_members();
         let coefficients: Vec<LevelCoefficients> =
@@ -155,7 +155,7 @@ impl Task<'_, '_> {
             None => {}
         }
         let mut found = best_worst(solver, self.columns, None)?;
-        let levels = self.columns.bound().levels_kept().ok_or(SolvingError::Empty)?;
+        let levels = self.columns.bound().levels_kept().ok_or(SolvingError::NoLevels)?;
         if solver.is_explaining() && is_another_level(found.tried, found.value) {
             found.price_at_optimum(solver, self.columns, &levels)?;
         }

@@ -13,9 +13,18 @@ pub(in crate::policy::program) enum SolvingError {
     /// The strategy that was asked for does not fit the problem, or gave up on it.
     #[error("no decision by `{strategy}`: {why}")]
     Strategy { strategy: Strategy, why: GaveUp },
-    /// A program without columns, or an objective that lacks the levels which its method needs.
-    #[error("there is nothing to decide")]
-    Empty,
+    /// A program without columns.
+    #[error("no job has a worker type on which it may have time")]
+    NoColumns,
+    /// A method that raises levels, for an objective without them.
+    #[error("the objective has no levels to raise")]
+    NoLevels,
+    /// A search for a level that ended before any level was tried.
+    #[error("no level was tried")]
+    NoLevelTried,
+    /// A search for the droppable constraints to drop that found no choice which leaves the others feasible.
+    #[error("no choice of droppable constraints to drop was found that leaves all others feasible")]
+    NoChoice,
 }
 
 impl SolvingError {

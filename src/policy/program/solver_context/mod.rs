@@ -438,7 +438,7 @@ impl SolverContext {
         chain: Option<&mut [Box<dyn Backend>]>,
     ) -> Result<Answer, SolvingError> {
         if program.n_columns() == 0 {
-            return Err(SolvingError::Empty);
+            return Err(SolvingError::NoColumns);
         }
         self.check_time()?;
         let limits = self.limits();

@@ -127,7 +127,7 @@ pub(in crate::policy::program) fn fill_written(
     let WrittenOracle { columns, saturation_duals, first: first_level, class_time, .. } = oracle;
     columns.free_all();
     let filled = LexicographicOptimum::new(columns, class_time, filled?);
-    let first_level = first_level.ok_or(SolvingError::Empty)?;
+    let first_level = first_level.ok_or(SolvingError::NoLevelTried)?;
     Ok(FilledByPrograms { filled, first_level, saturation_duals })
 }
 
@@ -195,7 +195,7 @@ impl WrittenOracle<'_, '_> {
         next: NextLevel<'_>,
     ) -> Result<EasedLevel, SolvingError> {
         let NextLevel { slope, reached, level_before } = next;
-        let mut outcome = Err(SolvingError::Empty);
+        let mut outcome = Err(SolvingError::NoLevelTried);
         let on_face = EASING.iter().map(|eased| (*eased, true));
         let without = EASING_FROM_TOLERANCE.iter().map(|eased| (*eased, false));
         for (eased, on_face) in once((0.0, false)).chain(on_face).chain(without) {
