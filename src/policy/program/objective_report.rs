@@ -2,7 +2,7 @@
 
 use crate::policy::decision::{ObjectiveReport, PolicyError};
 use crate::policy::program::conflict::{Stage, conflicts};
-use crate::policy::program::options::Refine;
+use crate::policy::program::optimum::OptimumKind;
 use crate::policy::program::policy::ProgramPolicy;
 use crate::policy::program::program_columns::ProgramColumns;
 use crate::program::{BoundObjective, Point, Route};
@@ -44,8 +44,7 @@ impl ProgramPolicy {
             let uncertified = format!("not certified: violation {violation_max:.1e}, gap {gap_relative:.1e}");
             self.solver.report().fallbacks.push(uncertified);
         }
-        let lexicographic = self.options.objective.is_lexicographic();
-        let first_level_only = lexicographic || self.options.refine == Refine::WaterFilling;
+        let first_level_only = self.kind == OptimumKind::Lexicographic;
         ObjectiveReport { sense, value, bound, gap_relative, violation_max, optimal, first_level_only }
     }
 

@@ -1,13 +1,77 @@
 //! The optimum of a decision's objective: class times, the value that they reach, the bound that proves it, and the
 //! program that explains it.
 
+use crate::policy::program::options::{ProgramOptions, Refine};
 use crate::policy::program::recorded::Purpose;
 use crate::policy::program::solver_context::Answer;
 use crate::policy::program::water_filling::{FirstLevel, SaturationDuals};
-use crate::program::{BoundObjective, Demand, Formulation, Point, Sense};
+use crate::program::{BoundObjective, Demand, Formulation, LevelForm, Point, Route, Sense};
 
 /// The relative distance of the optimum from the level tried last up to which prices there are those of the optimum.
 const TRIED_MAX: f64 = 1e-6;
+
+/// The kind of optimum that a policy asks for, by which its programs are chosen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum OptimumKind {
+    /// Levels of all jobs, raised one after another: the lexicographic optimum.
+    Lexicographic,
+    /// The best worst level, where levels are affine neither in throughput nor in its inverse: a parametric search.
+    Parametric,
+    /// The best worst level, by one linear program.
+    Level,
+    /// The best linear sum.
+    Linear,
+    /// The optimum of a program with cones.
+    Conic,
+}
+
+impl OptimumKind {
+    /// The kind of optimum that options ask for.
+    pub(super) fn of(options: &ProgramOptions) -> Self {
+        let objective = &options.objective;
+        let lexicographic = objective.is_lexicographic() || options.refine == Refine::WaterFilling;
+        let inversion = objective.inversion();
+        let is_fillable = inversion.is_some_and(|inversion| inversion.form() != LevelForm::General);
+        match objective.route() {
+            _ if lexicographic && is_fillable => Self::Lexicographic,
+            Route::Parametric => Self::Parametric,
+            Route::Conic => Self::Conic,
+            Route::Linear if inversion.is_some() => Self::Level,
+            Route::Linear => Self::Linear,
+        }
+    }
+}
+
+/// The choice among optima, as programs make it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Refinement {
+    /// Any optimum.
+    Any,
+    /// The optimum with the largest sum of throughputs over equal shares.
+    Utilization,
+    /// The analytic centre over jobs, found by a program over their classes.
+    Centre,
+    /// The optimum at which an interior-point method ends, where a backend was named or the program has cones.
+    Interior,
+}
+
+impl Refinement {
+    /// The choice that options ask for. The lexicographic optimum fixes every throughput: it leaves none.
+    pub(super) fn of(options: &ProgramOptions) -> Self {
+        let is_linear = options.objective.route() != Route::Conic;
+        match options.refine {
+            Refine::Utilization => Self::Utilization,
+            Refine::WaterFilling | Refine::None => Self::Any,
+            Refine::Interior if is_linear && options.backend.is_none() => Self::Centre,
+            Refine::Interior => Self::Interior,
+        }
+    }
+
+    /// Whether jobs have time in every column where they may: at the centre or where an interior-point method ends.
+    pub(super) fn is_interior(self) -> bool {
+        matches!(self, Self::Centre | Self::Interior)
+    }
+}
 
 /// The optimum of a decision's objective.
 #[derive(Clone, Debug)]

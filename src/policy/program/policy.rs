@@ -14,7 +14,7 @@ use crate::policy::program::explain::explain;
 use crate::policy::program::hierarchy::Hierarchy;
 use crate::policy::program::isolated_time::IsolatedTime;
 use crate::policy::program::late::Late;
-use crate::policy::program::optimum::Optimum;
+use crate::policy::program::optimum::{Optimum, OptimumKind, Refinement};
 use crate::policy::program::options::{ProgramOptions, Refine};
 use crate::policy::program::pairs::Pairing;
 use crate::policy::program::program_columns::{PricingLimits, ProgramColumns};
@@ -27,7 +27,7 @@ use crate::policy::program::solve::Task;
 use crate::policy::program::solver_context::{SolverContext, SolvingError};
 use crate::policy::view::ThroughputView;
 use crate::problem::{ActiveJob, Colocation, Problem};
-use crate::program::{Binding, LevelForm, Objective, Program, Route, Sense};
+use crate::program::{Binding, Objective, Program, Route, Sense};
 use crate::solver::simplex::Simplex;
 use crate::solver::timing::Stopwatch;
 use crate::solver::{Backend, Limits, SolveError, registry};
@@ -55,8 +55,10 @@ pub struct ProgramPolicy {
     pub(super) droppable: bool,
     /// The limits of pair pricing: up to how many pairs all are columns from the start.
     pub(super) pricing: PricingLimits,
-    /// Whether the analytic centre over jobs is found by a program over their classes.
-    pub(super) centred: bool,
+    /// The kind of optimum that is asked for.
+    pub(super) kind: OptimumKind,
+    /// The choice among optima.
+    pub(super) refinement: Refinement,
     pub(super) solver: SolverContext,
     /// The account of isolated time, where the objective reads it.
     isolated_time: Option<IsolatedTime>,
@@ -74,9 +76,9 @@ impl ProgramPolicy {
     /// If the refinement or the hierarchy does not fit the objective, or the backend does not exist.
     pub fn try_new(options: ProgramOptions) -> Result<Self, ProgramPolicyError> {
         let objective = &options.objective;
-        let fillable = objective.inversion().is_some_and(|inversion| inversion.form() != LevelForm::General);
+        let (kind, refinement) = (OptimumKind::of(&options), Refinement::of(&options));
         let lexicographic = objective.is_lexicographic() || options.refine == Refine::WaterFilling;
-        if lexicographic && !fillable {
+        if lexicographic && kind != OptimumKind::Lexicographic {
             return Err(ProgramPolicyError::NotFillable);
         }
         if lexicographic && objective.constraints().iter().any(|constraint| constraint.soft.is_some()) {
@@ -91,11 +93,10 @@ impl ProgramPolicy {
         if options.discounted && !discount::fits(&options) {
             return Err(ProgramPolicyError::NotDiscountable);
         }
-        let prune = options.refine != Refine::Interior && objective.reads_throughput_only();
+        let prune = !refinement.is_interior() && objective.reads_throughput_only();
         let isolated_time = data.iter().any(|name| name == "isolated_elapsed").then(IsolatedTime::default);
         // Where the answer is a centre, programs before it may end at any optimum.
-        let centred = centred(&options);
-        let usual = options.backend.is_none() && (options.refine != Refine::Interior || centred);
+        let usual = options.backend.is_none() && refinement != Refinement::Interior;
         let interior_point = usual.then(|| registry::backend("clarabel")).transpose()?;
         let simplex: Option<Box<dyn Backend>> =
             if usual { Some(Box::new(Simplex::forgetful())) } else { None };
@@ -111,7 +112,8 @@ impl ProgramPolicy {
             prune,
             droppable,
             pricing,
-            centred,
+            kind,
+            refinement,
             solver,
             isolated_time,
             slow_time: SlowTime::Left,
@@ -178,7 +180,7 @@ impl ProgramPolicy {
         let clock = Stopwatch::start();
         let before = self.solver.report().seconds;
         // A named backend ends near the centre of its program, so that program is over jobs.
-        let classes = self.options.refine != Refine::Interior || self.options.backend.is_none();
+        let classes = self.refinement != Refinement::Interior || self.options.backend.is_none();
         let objective = self.options.objective.clone();
         let mut columns =
             self.program_columns(problem, &objective, &self.selection(isolated_elapsed, &[], classes))?;
@@ -250,7 +252,7 @@ impl ProgramPolicy {
         let pairing = shared.then(pairing);
         // Pairs are not priced where an answer has time for every column (interior), where there is no basis to go on from
         // (cones), and where a column is worth more than its throughput (`time_on`).
-        let is_interior = self.options.refine == Refine::Interior && !self.centred;
+        let is_interior = self.refinement == Refinement::Interior;
         let is_unpriced = is_interior || objective.route() == Route::Conic || objective.reads_time();
         let asked = self.solver.asked();
         let pricing = if is_unpriced { PricingLimits::NEVER } else { self.pricing.under(asked) };
@@ -353,7 +355,7 @@ impl ProgramPolicy {
         columns: &mut ProgramColumns<'_>,
         hierarchy: Option<&Hierarchy>,
     ) -> Result<Optimum, PolicyError> {
-        let mut task = Task { columns, refine: self.options.refine, centred: self.centred, hierarchy };
+        let mut task = Task { columns, kind: self.kind, refinement: self.refinement, hierarchy };
         task.solve(&mut self.solver).map_err(|error| self.error_or_conflicts(error, columns, Stage::Dropped))
     }
 
@@ -364,8 +366,7 @@ impl ProgramPolicy {
         solved: &Optimum,
     ) -> Result<Decision, PolicyError> {
         let (reduced, bound) = (columns.reduced(), columns.bound());
-        let interior = self.options.refine == Refine::Interior;
-        let Rounded { class_time, share_min } = if interior {
+        let Rounded { class_time, share_min } = if self.refinement.is_interior() {
             Rounded {
                 class_time: solved.class_time.iter().map(|time| time.max(0.0)).collect(),
                 share_min: None,
@@ -430,20 +431,13 @@ impl ProgramPolicy {
 
 type Chain = Vec<Box<dyn Backend>>;
 
-/// Whether the answer is an analytic centre that a program over classes finds. It is where an interior optimum is
-/// asked for, the program is linear, and no backend was named.
-fn centred(options: &ProgramOptions) -> bool {
-    let linear = options.objective.route() != Route::Conic;
-    options.refine == Refine::Interior && options.backend.is_none() && linear
-}
-
 /// The chains of backends for linear programs and for programs with cones.
 fn chains(options: &ProgramOptions) -> Result<(Chain, Chain), SolveError> {
     let (program, conic) = (Program::new(Sense::Maximize), registry::conic_chain());
     let linear = registry::default_chain(&program);
-    Ok(match (&options.backend, options.refine) {
+    Ok(match (&options.backend, Refinement::of(options)) {
         (Some(name), _) => (registry::led_by(name, linear)?, registry::led_by(name, conic)?),
-        (None, Refine::Interior) if !centred(options) => (registry::interior_chain(&program), conic),
+        (None, Refinement::Interior) => (registry::interior_chain(&program), conic),
         (None, _) => (linear, conic),
     })
 }

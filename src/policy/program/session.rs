@@ -24,8 +24,7 @@ use crate::allocation::{AllocationBuilder, AllocationError, VIOLATION_MAX};
 use crate::index::{Id, JobId, JobIndex};
 use crate::policy::decision::{Decision, ObjectiveReport, PolicyError, RoundRules, SolveReport};
 use crate::policy::program::hierarchy::{self, Hierarchy};
-use crate::policy::program::optimum::Optimum;
-use crate::policy::program::options::Refine;
+use crate::policy::program::optimum::{Optimum, Refinement};
 use crate::policy::program::policy::ProgramPolicy;
 use crate::policy::program::program_columns::{PricingLimits, ProgramColumns};
 use crate::policy::program::reduce::{Keys, Reduced};
@@ -319,7 +318,7 @@ fn unfit(policy: &ProgramPolicy, problem: &Problem) -> Option<&'static str> {
         () if policy.droppable => Some("it may drop constraints of single jobs"),
         () if options.discounted => Some("it decides once more for every job that is there"),
         () if options.hierarchical && in_order() => Some("an entity serves its jobs in order"),
-        () if options.refine == Refine::Interior && options.backend.is_some() => {
+        () if policy.refinement == Refinement::Interior && options.backend.is_some() => {
             Some("the backend that it names ends at the centre over jobs, not over classes")
         }
         () => None,

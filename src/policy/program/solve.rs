@@ -5,8 +5,9 @@ use crate::policy::program::hierarchy::{Hierarchy, Rates};
 use crate::policy::program::idle::use_idle;
 use crate::policy::program::kinds::{BoundUse, KindProgram};
 use crate::policy::program::levels;
-use crate::policy::program::optimum::{ExplainingProgram, Optimum, ReachedLevel, is_another_level};
-use crate::policy::program::options::Refine;
+use crate::policy::program::optimum::{
+    ExplainingProgram, Optimum, OptimumKind, ReachedLevel, Refinement, is_another_level,
+};
 use crate::policy::program::parametric::best_worst;
 use crate::policy::program::program_columns::{ProgramColumns, SolvedFormulation, clear_forbidden};
 use crate::policy::program::recorded::Purpose;
@@ -15,7 +16,7 @@ use crate::policy::program::solver_context::{FirstMethod, SolverContext, Solving
 use crate::policy::program::strategy::{GaveUp, Strategy, Unfit, strategy};
 use crate::policy::program::tolerances::{EASING_FROM_TOLERANCE, GIVEN_UP_REFINING};
 use crate::policy::program::water_filling::{self, FilledByPrograms, FirstLevel};
-use crate::program::{BoundObjective, Demand, Formulation, LevelCoefficients, LevelForm, Route, Sense};
+use crate::program::{BoundObjective, Demand, Formulation, LevelCoefficients, LevelForm, Sense};
 use crate::solver::SolveError;
 
 /// The part of the optimum that an interior refinement gives up, so that its program has an interior.
@@ -25,9 +26,8 @@ const INTERIOR_EASING: f64 = 1e-7;
 #[derive(Debug)]
 pub(super) struct Task<'a, 'o> {
     pub(super) columns: &'a mut ProgramColumns<'o>,
-    pub(super) refine: Refine,
-    /// Whether the answer is the analytic centre over jobs, found by a program over their classes.
-    pub(super) centred: bool,
+    pub(super) kind: OptimumKind,
+    pub(super) refinement: Refinement,
     pub(super) hierarchy: Option<&'a Hierarchy>,
 }
 
@@ -47,13 +47,6 @@ impl Task<'_, '_> {
         outcome
     }
 
-    /// Whether the lexicographic optimum is asked for, of a level that has one.
-    pub(super) fn is_lexicographic(&self) -> bool {
-        let objective = self.columns.objective();
-        let levelled = objective.inversion().is_some_and(|inversion| inversion.form() != LevelForm::General);
-        levelled && (objective.is_lexicographic() || self.refine == Refine::WaterFilling)
-    }
-
     /// The strategy that takes over where `singles` or `kinds` gives up.
     pub(super) fn next_strategy(&self) -> Strategy {
         if self.columns.is_priced() { Strategy::Pairs } else { Strategy::Written }
@@ -62,15 +55,17 @@ impl Task<'_, '_> {
     fn solve_by_strategy(&mut self, solver: &mut SolverContext) -> Result<Optimum, SolvingError> {
         let (strategy, reason) = strategy(self, solver)?;
         solver.decide_by(strategy, reason);
-        let mut solved = match self.columns.objective().route() {
-            _ if self.is_lexicographic() => self.solve_lexicographic(solver),
-            Route::Parametric => self.solve_parametric(solver),
-            Route::Linear | Route::Conic => self.solve_linear_or_conic(solver),
+        let mut solved = match self.kind {
+            OptimumKind::Lexicographic => self.solve_lexicographic(solver),
+            OptimumKind::Parametric => self.solve_parametric(solver),
+            OptimumKind::Level | OptimumKind::Linear | OptimumKind::Conic => {
+                self.solve_in_one_program(solver)
+            }
         }?;
         // Columns that were priced in later have no time.
         let bound = self.columns.bound();
         solved.class_time.resize(bound.columns().len(), 0.0);
-        if self.refine == Refine::Utilization {
+        if self.refinement == Refinement::Utilization {
             let filled = use_idle(&bound, &self.columns.reduced().equal_share, &solved.class_time);
             solved.class_time = filled.unwrap_or(solved.class_time);
         }
@@ -120,7 +115,7 @@ impl Task<'_, '_> {
         }
         let FilledByPrograms { mut filled, first_level, saturation_duals } =
             water_filling::fill_written(solver, self.columns, &rates, &base)?;
-        if self.centred {
+        if self.refinement == Refinement::Centre {
             // Every allocation with the final throughputs is an optimum: take their centre.
             filled.class_time = self.centre_at(solver, &filled.throughputs)?;
         }
@@ -161,13 +156,13 @@ impl Task<'_, '_> {
         }
         let n = self.columns.reduced().instance.n_members();
         let required = |member, level| levels.required(member, level).value;
-        let class_time = match self.refine {
-            Refine::None => found.raised.class_time.clone(),
-            Refine::Interior if self.centred => {
+        let class_time = match self.refinement {
+            Refinement::Any => found.raised.class_time.clone(),
+            Refinement::Centre => {
                 let throughputs: Vec<f64> = (0..n).map(|member| required(member, found.value)).collect();
                 self.centre_at(solver, &throughputs)?
             }
-            Refine::Interior => {
+            Refinement::Interior => {
                 // With every demand a floor, the program has no objective: an interior-point method ends well inside.
                 let is_minimized = self.columns.objective().sense() == Sense::Minimize;
                 let eased = if is_minimized { INTERIOR_EASING } else { -INTERIOR_EASING };
@@ -179,7 +174,7 @@ impl Task<'_, '_> {
                 };
                 solver.with_purpose(Purpose::Choice, inside)?.class_time().to_vec()
             }
-            Refine::Utilization | Refine::WaterFilling => {
+            Refinement::Utilization => {
                 // At most the throughputs found are held: rounding may put what the level asks for out of reach.
                 let found_throughputs = levels::throughputs(&self.columns.bound(), &found.raised.class_time);
                 let least =
@@ -244,7 +239,7 @@ impl Task<'_, '_> {
         Ok(solver.among_optima(centre)?.class_time().to_vec())
     }
 
-    fn solve_linear_or_conic(&mut self, solver: &mut SolverContext) -> Result<Optimum, SolvingError> {
+    fn solve_in_one_program(&mut self, solver: &mut SolverContext) -> Result<Optimum, SolvingError> {
         let solved = match solver.strategy() {
             Strategy::Singles => Some(self.solve_singles(solver)),
             Strategy::Kinds => Some(self.solve_kinds(solver)),
@@ -255,7 +250,8 @@ impl Task<'_, '_> {
             Some(Err(why)) => solver.give_up(why, self.next_strategy())?,
             None => {}
         }
-        if self.columns.objective().inversion().is_none() && matches!(self.refine, Refine::Utilization) {
+        let refines = self.refinement == Refinement::Utilization;
+        if self.columns.objective().inversion().is_none() && refines {
             solver.announce_held_optimum();
         }
         let solved = self.solve_for_centre(solver, program_of_objective)?;
@@ -263,7 +259,7 @@ impl Task<'_, '_> {
         solver.found_so_far.keep_bound(formulation.value(answer.bound), self.columns.objective().sense());
         let optimum = formulation.value(formulation.program.objective(&answer.solution.columns));
         // A strictly concave objective fixes every throughput: there is nothing left to refine.
-        let refinable = formulation.program.is_linear() && matches!(self.refine, Refine::Utilization);
+        let refinable = formulation.program.is_linear() && refines;
         let first = formulation.class_time(&answer.solution.columns).to_vec();
         let class_time = if !refinable {
             first
@@ -292,7 +288,7 @@ impl Task<'_, '_> {
         solver: &mut SolverContext,
         formulate: impl Fn(&BoundObjective<'_>) -> Formulation,
     ) -> Result<SolvedFormulation, SolvingError> {
-        if !self.centred {
+        if self.refinement != Refinement::Centre {
             return self.columns.solve(solver, formulate);
         }
         self.columns.admit_all();

@@ -1,8 +1,7 @@
 //! The strategy `kinds`: optima for jobs that share workers, by a program over the kinds of jobs.
 
 use crate::policy::program::kinds::{BoundUse, KindProgram, LinearKinds};
-use crate::policy::program::optimum::Optimum;
-use crate::policy::program::options::Refine;
+use crate::policy::program::optimum::{Optimum, OptimumKind, Refinement};
 use crate::policy::program::solve::Task;
 use crate::policy::program::solver_context::SolverContext;
 use crate::policy::program::strategy::{GaveUp, Unfit};
@@ -12,9 +11,9 @@ impl Task<'_, '_> {
     /// The refined optimum of a level that is in proportion to throughputs, or the inverse of which is; or of a
     /// linear sum.
     pub(super) fn solve_kinds(&mut self, solver: &mut SolverContext) -> Result<Optimum, GaveUp> {
-        if self.columns.objective().inversion().is_none() {
+        if self.kind == OptimumKind::Linear {
             let linear = LinearKinds::of(self.columns, solver).map_err(GaveUp::Unfit)?;
-            let refined = self.refine == Refine::Utilization;
+            let refined = self.refinement == Refinement::Utilization;
             return linear.maximize(solver, self.columns, refined);
         }
         let demand = self.demand_in_proportion().ok_or(GaveUp::Unfit(Unfit::Objective))?;

@@ -17,10 +17,10 @@
 use std::fmt;
 
 use crate::policy::program::kinds::too_many_kinds;
-use crate::policy::program::options::Refine;
+use crate::policy::program::optimum::{OptimumKind, Refinement};
 use crate::policy::program::solve::Task;
 use crate::policy::program::solver_context::{COLUMNS_LARGE, SolverContext, SolvingError};
-use crate::program::{BoundObjective, LevelForm, Route, Sense};
+use crate::program::{BoundObjective, LevelForm, Sense};
 
 /// The method by which the optimum of a decision is found.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -241,7 +241,7 @@ fn singles(task: &Task<'_, '_>, solver: &SolverContext) -> Result<(), Unfit> {
     }
     let n_columns = task.columns.bound().columns().len();
     form(task, solver)?;
-    let summed = task.columns.objective().route() == Route::Linear && !has_level(task);
+    let summed = task.kind == OptimumKind::Linear;
     let few = n_columns < COLUMNS_LARGE && solver.asked().is_none() && !solver.starts_warm();
     if summed && few { Err(Unfit::FewColumns) } else { Ok(()) }
 }
@@ -253,13 +253,11 @@ fn kinds(task: &Task<'_, '_>, solver: &SolverContext) -> Result<(), Unfit> {
     let instance = &task.columns.reduced().instance;
     let n_kinds = task.columns.pairing().map_or(0, |pairing| pairing.kinds.len());
     let unlike = too_many_kinds(n_kinds, instance.n_members(), solver);
-    match task.columns.objective().route() {
-        Route::Conic => Err(Unfit::Objective),
-        Route::Parametric if !task.is_lexicographic() && task.refine != Refine::Utilization => {
-            Err(Unfit::Refinement)
-        }
+    match task.kind {
+        OptimumKind::Conic => Err(Unfit::Objective),
+        OptimumKind::Parametric if task.refinement != Refinement::Utilization => Err(Unfit::Refinement),
         _ if unlike => Err(Unfit::UnlikeJobs),
-        Route::Parametric | Route::Linear => Ok(()),
+        _ => Ok(()),
     }
 }
 
@@ -272,16 +270,11 @@ fn pairs(task: &Task<'_, '_>) -> Result<(), Unfit> {
     }
 }
 
-/// Whether the objective is a level of the worst job, or of all in turn.
-fn has_level(task: &Task<'_, '_>) -> bool {
-    task.columns.objective().inversion().is_some()
-}
-
 /// Whether the objective's form and the refinement allow an optimum without a program over jobs; the error says why not.
 fn form(task: &Task<'_, '_>, solver: &SolverContext) -> Result<(), Unfit> {
     let bound = task.columns.bound();
     let objective = task.columns.objective();
-    if task.refine == Refine::Interior {
+    if task.refinement.is_interior() {
         return Err(Unfit::Interior);
     }
     solver.may_replace_program()?;
@@ -290,23 +283,18 @@ fn form(task: &Task<'_, '_>, solver: &SolverContext) -> Result<(), Unfit> {
         () if objective.constraints().is_empty() => Err(Unfit::Objective),
         () => Err(Unfit::Constraints),
     };
-    if task.is_lexicographic() || objective.route() == Route::Parametric {
-        return of_throughputs();
-    }
-    match objective.inversion() {
-        _ if objective.route() == Route::Conic => {
-            if bound.adds_logarithms() {
-                Ok(())
-            } else {
-                Err(Unfit::Objective)
-            }
+    match task.kind {
+        OptimumKind::Lexicographic | OptimumKind::Parametric => of_throughputs(),
+        OptimumKind::Conic if bound.adds_logarithms() => Ok(()),
+        OptimumKind::Conic => Err(Unfit::Objective),
+        OptimumKind::Linear => Ok(()),
+        OptimumKind::Level if task.refinement != Refinement::Utilization => Err(Unfit::Refinement),
+        OptimumKind::Level => {
+            let is_affine =
+                objective.inversion().is_some_and(|inversion| inversion.form() == LevelForm::Affine);
+            let is_raised = is_affine && objective.sense() == Sense::Maximize;
+            if is_raised || objective.is_by_inverse() { of_throughputs() } else { Err(Unfit::Objective) }
         }
-        None if matches!(task.refine, Refine::Utilization | Refine::None) => Ok(()),
-        Some(inversion) if task.refine == Refine::Utilization => {
-            let raised = inversion.form() == LevelForm::Affine && objective.sense() == Sense::Maximize;
-            if raised || objective.is_by_inverse() { of_throughputs() } else { Err(Unfit::Objective) }
-        }
-        _ => Err(Unfit::Refinement),
     }
 }
 

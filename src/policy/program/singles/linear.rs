@@ -6,8 +6,7 @@
 use super::tie_break::{TieBreak, idle_workers};
 use super::{Certified, class_time, search, searched_columns};
 use crate::decomposition::PrimalDual;
-use crate::policy::program::optimum::Optimum;
-use crate::policy::program::options::Refine;
+use crate::policy::program::optimum::{Optimum, Refinement};
 use crate::policy::program::program_columns::ProgramColumns;
 use crate::policy::program::solve::Task;
 use crate::policy::program::solver_context::{COLUMNS_LARGE, SolverContext};
@@ -57,7 +56,7 @@ impl Task<'_, '_> {
         let (singles, linear) =
             bound.linear_objective().ok_or_else(|| GaveUp::Unfit(Unfit::without_linear_objective(&bound)))?;
         let mut found = maximize(solver, &singles, &linear, bound.columns().len())?;
-        if self.refine == Refine::Utilization {
+        if self.refinement == Refinement::Utilization {
             let equal_share = &self.columns.reduced().equal_share;
             let optimum = &mut found.answer;
             let refined =

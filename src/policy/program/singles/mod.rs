@@ -22,12 +22,12 @@ pub(super) use self::level::{HeldLevel, PricedLevel, raise_by_prices, refine};
 pub(super) use self::linear::all_droppable_met;
 pub(super) use self::residual::{FixedLevel, ResidualProblem};
 use crate::decomposition::{self, PrimalDual, RaisedLevel};
-use crate::policy::program::optimum::Optimum;
+use crate::policy::program::optimum::{Optimum, OptimumKind};
 use crate::policy::program::program_columns::ProgramColumns;
 use crate::policy::program::solve::Task;
 use crate::policy::program::solver_context::SolverContext;
 use crate::policy::program::strategy::{GaveUp, Unfit};
-use crate::program::{BoundObjective, Goal, Route, Singles};
+use crate::program::{BoundObjective, Goal, Singles};
 use crate::solver::certificate::Certificate;
 use crate::solver::timing::Stopwatch;
 
@@ -41,9 +41,9 @@ impl Task<'_, '_> {
     /// The refined optimum of a level that is in proportion to throughputs, or the inverse of which is; of a linear
     /// sum; or of a sum of logarithms.
     pub(super) fn solve_singles(&mut self, solver: &mut SolverContext) -> Result<Optimum, GaveUp> {
-        match self.columns.objective().route() {
-            Route::Conic => self.maximize_logarithms(solver),
-            _ if self.columns.objective().inversion().is_none() => self.maximize_linear(solver),
+        match self.kind {
+            OptimumKind::Conic => self.maximize_logarithms(solver),
+            OptimumKind::Linear => self.maximize_linear(solver),
             _ => self.maximize_level(solver),
         }
     }
