@@ -156,6 +156,8 @@ pub struct SolveReport {
     pub reason: Reason,
     /// Strategies that were tried before, each with why it gave up.
     pub gave_up: Vec<(Strategy, GaveUp)>,
+    /// Strategy by which the droppable constraints to drop were found, and the reason for it; none where a policy has none.
+    pub droppable: Option<(Strategy, Reason)>,
     /// The backend that solved the program of the optimum or, where none was written for it, the last program that was: of
     /// droppable constraints, or of a choice among optima. None if none was written.
     pub backend: Option<String>,

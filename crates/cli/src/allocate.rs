@@ -313,6 +313,8 @@ fn summary(question: &Question, decision: &Decision, measured: Option<f64>) -> S
     }
     if let Some(report) = &decision.solve {
         lines.push(format!("strategy   {}", strategy(report)));
+        let droppable = report.droppable;
+        lines.extend(droppable.map(|(strategy, reason)| format!("droppable  {strategy}: {reason}")));
         lines.push(format!("solve      {}", solved(report)));
         lines.extend(exchanged(report).map(|what| format!("exchanged  {what}")));
         lines.extend(report.fallbacks.iter().map(|fallback| format!("fallback   {fallback}")));

@@ -40,6 +40,9 @@ pub(crate) struct Solve<'a> {
     reason: String,
     /// Strategies that gave up before.
     gave_up: Vec<GaveUp>,
+    /// The strategy by which the droppable constraints to drop were found, where the policy has such constraints.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    droppable: Option<Droppable>,
     /// The backend that solved a program; null if none was written.
     backend: Option<&'a str>,
     /// `linear`, `parametric` or `conic`.
@@ -62,6 +65,15 @@ pub(crate) struct Solve<'a> {
     out_of_time: bool,
     /// Departures from the planned way, each with the reason.
     fallbacks: &'a [String],
+}
+
+/// The strategy by which the droppable constraints to drop were found.
+#[derive(Serialize, JsonSchema)]
+struct Droppable {
+    /// The strategy.
+    strategy: &'static str,
+    /// The reason for it.
+    reason: String,
 }
 
 /// A strategy that gave up.
@@ -113,6 +125,10 @@ impl<'a> Solve<'a> {
             strategy: report.strategy.name(),
             reason: report.reason.to_string(),
             gave_up: gave_up.collect(),
+            droppable: report.droppable.map(|(strategy, reason)| Droppable {
+                strategy: strategy.name(),
+                reason: reason.to_string(),
+            }),
             backend: report.backend.as_deref(),
             route: &report.route,
             seconds: Seconds {

@@ -322,6 +322,8 @@ fn solve<'py>(py: Python<'py>, report: &SolveReport) -> PyResult<Bound<'py, PyDi
     solve.set_item("rows", report.size.rows)?;
     let gave_up = report.gave_up.iter().map(|(strategy, why)| (strategy.name(), why.to_string()));
     solve.set_item("gave_up", gave_up.collect::<Vec<_>>())?;
+    let droppable = report.droppable.map(|(strategy, reason)| (strategy.name(), reason.to_string()));
+    solve.set_item("droppable", droppable)?;
     solve.set_item("exchanged", report.exchanged)?;
     solve.set_item("fallbacks", &report.fallbacks)?;
     Ok(solve)

@@ -4,12 +4,14 @@
 //! relaxation is tight (see [`program::droppable`](crate::program::droppable)): at its vertices few constraints are
 //! met in part, and dropping these nearly always drops as few as the rounded bound allows, which ends the search.
 //! Without space sharing, relaxations need no program ([`singles::relaxation`]); with several jobs a kind, one
-//! program over kinds mostly decides ([`LinearKinds::drop_fewest`]).
+//! program over kinds mostly decides ([`LinearKinds::drop_fewest`](super::kinds::LinearKinds::drop_fewest)).
 
-use crate::policy::program::kinds::LinearKinds;
 use crate::policy::program::program_columns::{ProgramColumns, SolvedFormulation};
 use crate::policy::program::singles;
 use crate::policy::program::solver_context::{SolverContext, SolvingError};
+use crate::policy::program::strategy::{
+    DroppableMethod, Reason, Strategy, after_giving_up, droppable_strategy,
+};
 use crate::policy::program::tolerances::COUNT_ROUNDING;
 use crate::program::{DROPPABLE_SLACK, Range};
 
@@ -32,7 +34,9 @@ pub(super) fn drop_fewest(
         columns.drop_constraints(dropped.clone());
     }
     let single = columns.reduced().instance.multiplicity.iter().all(|n| *n <= 1.0);
-    if let Ok(mut kinds) = LinearKinds::of(columns, solver) {
+    let DroppableMethod { strategy, reason, kinds } = droppable_strategy(columns, solver);
+    solver.report().droppable = Some((strategy, reason));
+    if let Some(mut kinds) = kinds {
         if kinds.all_deadlines_met(solver, columns) {
             return Ok(true);
         }
@@ -43,15 +47,19 @@ pub(super) fn drop_fewest(
             columns.drop_constraints(dropped);
             return Ok(true);
         }
-    } else if singles::all_droppable_met(solver, columns) {
+        solver.report().droppable = Some((after_giving_up(columns), Reason::GaveUp));
+    } else if strategy == Strategy::Singles && singles::all_droppable_met(solver, columns) {
         return Ok(true);
     }
-    let Some(Relaxation { met, .. }) = relaxation(solver, columns, &decided)? else { return Ok(false) };
+    let by_prices = strategy == Strategy::Singles;
+    let Some(Relaxation { met, .. }) = relaxation(solver, columns, &decided, by_prices)? else {
+        return Ok(false);
+    };
     if decided.iter().zip(met).all(|(decided, met)| decided.is_some() || met >= 1.0 - DROPPABLE_SLACK) {
         return Ok(true);
     }
     if single {
-        let dropped = branch_and_bound(solver, columns, decided)?;
+        let dropped = branch_and_bound(solver, columns, decided, by_prices)?;
         columns.drop_constraints(dropped);
     }
     Ok(single)
@@ -82,9 +90,13 @@ fn relaxation(
     solver: &mut SolverContext,
     columns: &mut ProgramColumns<'_>,
     decided: &[Option<bool>],
+    by_prices: bool,
 ) -> Result<Option<Relaxation>, SolvingError> {
-    if let Ok(relaxed) = singles::relaxation(solver, columns, decided) {
-        return Ok(Some(relaxed));
+    if by_prices {
+        if let Ok(relaxed) = singles::relaxation(solver, columns, decided) {
+            return Ok(Some(relaxed));
+        }
+        solver.report().droppable = Some((Strategy::Written, Reason::GaveUp));
     }
     let relaxed = |(most, met)| Relaxation { most, met, costliest: Vec::new() };
     let n = decided.len() as f64;
@@ -135,6 +147,7 @@ fn branch_and_bound(
     solver: &mut SolverContext,
     columns: &mut ProgramColumns<'_>,
     decided: Vec<Option<bool>>,
+    by_prices: bool,
 ) -> Result<Vec<bool>, SolvingError> {
     let n = decided.len();
     let mut best: Option<(f64, Vec<bool>)> = None;
@@ -155,7 +168,9 @@ fn branch_and_bound(
             solver.report().fallbacks.push(cut_short(n, *met, most));
             break;
         }
-        let Some(Relaxation { most, met, costliest }) = relaxation(solver, columns, &node.decided)? else {
+        let Some(Relaxation { most, met, costliest }) =
+            relaxation(solver, columns, &node.decided, by_prices)?
+        else {
             continue;
         };
         // Requiring less of a job keeps an allocation feasible: constraints met in part may be dropped altogether.
@@ -164,7 +179,7 @@ fn branch_and_bound(
         if best.as_ref().is_none_or(|(met, _)| count > *met) {
             best = Some((count, rounded));
         }
-        if !beaten(most, &best) {
+        if by_prices && !beaten(most, &best) {
             let count = (most + COUNT_ROUNDING).floor();
             let dropped = singles::drop_costliest(solver, columns, &node.decided, count, &costliest);
             best = dropped.ok().map(|dropped| (count, dropped)).or(best);

@@ -25,9 +25,10 @@ use crate::policy::program::rounding::{
 };
 use crate::policy::program::solve::Task;
 use crate::policy::program::solver_context::{SolverContext, SolvingError};
+use crate::policy::program::strategy::pricing_limits;
 use crate::policy::view::ThroughputView;
 use crate::problem::{ActiveJob, Colocation, Problem};
-use crate::program::{Binding, Objective, Program, Route, Sense};
+use crate::program::{Binding, Objective, Program, Sense};
 use crate::solver::simplex::Simplex;
 use crate::solver::timing::Stopwatch;
 use crate::solver::{Backend, Limits, SolveError, registry};
@@ -250,12 +251,7 @@ impl ProgramPolicy {
         let pairing = || Pairing::of(problem, &self.options.view, &reduced.classes, self.prune);
         let shared = self.options.pairs && !matches!(problem.colocation(), Colocation::None);
         let pairing = shared.then(pairing);
-        // Pairs are not priced where an answer has time for every column (interior), where there is no basis to go on from
-        // (cones), and where a column is worth more than its throughput (`time_on`).
-        let is_interior = self.refinement == Refinement::Interior;
-        let is_unpriced = is_interior || objective.route() == Route::Conic || objective.reads_time();
-        let asked = self.solver.asked();
-        let pricing = if is_unpriced { PricingLimits::NEVER } else { self.pricing.under(asked) };
+        let pricing = pricing_limits(self.pricing, objective, self.refinement, self.solver.asked());
         Ok(ProgramColumns::new(objective, reduced, binding, pairing, pricing))
     }
 

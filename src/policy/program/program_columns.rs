@@ -7,7 +7,6 @@ use crate::policy::program::pairs::Pairing;
 use crate::policy::program::reduce::Reduced;
 use crate::policy::program::reduced_cost_fixing::unused_columns;
 use crate::policy::program::solver_context::{Answer, FirstMethod, SolverContext, SolvingError};
-use crate::policy::program::strategy::Strategy;
 use crate::program::{
     Auxiliary, AuxiliaryRole, Binding, BoundObjective, Column, Formulation, Objective, Range, RowRole, Sense,
 };
@@ -25,15 +24,6 @@ pub(super) struct PricingLimits {
 impl PricingLimits {
     /// Every pair is a column, however many there are.
     pub(super) const NEVER: Self = Self { from: usize::MAX, gain_max: 0.0 };
-
-    /// The limits under a strategy that was asked for: `kinds` and `pairs` price pairs, however few they are.
-    pub(super) fn under(self, asked: Option<Strategy>) -> Self {
-        match asked {
-            Some(Strategy::Written) => Self::NEVER,
-            Some(Strategy::Kinds | Strategy::Pairs) => Self { from: 0, ..self },
-            Some(Strategy::Singles) | None => self,
-        }
-    }
 }
 
 impl Default for PricingLimits {

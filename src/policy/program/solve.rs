@@ -13,7 +13,7 @@ use crate::policy::program::program_columns::{ProgramColumns, SolvedFormulation,
 use crate::policy::program::recorded::Purpose;
 use crate::policy::program::singles::{self, HeldLevel};
 use crate::policy::program::solver_context::{FirstMethod, SolverContext, SolvingError};
-use crate::policy::program::strategy::{GaveUp, Strategy, Unfit, strategy};
+use crate::policy::program::strategy::{GaveUp, Strategy, Unfit, after_giving_up, strategy};
 use crate::policy::program::tolerances::{EASING_FROM_TOLERANCE, GIVEN_UP_REFINING};
 use crate::policy::program::water_filling::{self, FilledByPrograms, FirstLevel};
 use crate::program::{BoundObjective, Demand, Formulation, LevelCoefficients, LevelForm, Sense};
@@ -45,11 +45,6 @@ impl Task<'_, '_> {
             outcome = self.solve_by_strategy(solver);
         }
         outcome
-    }
-
-    /// The strategy that takes over where `singles` or `kinds` gives up.
-    pub(super) fn next_strategy(&self) -> Strategy {
-        if self.columns.is_priced() { Strategy::Pairs } else { Strategy::Written }
     }
 
     fn solve_by_strategy(&mut self, solver: &mut SolverContext) -> Result<Optimum, SolvingError> {
@@ -94,18 +89,14 @@ impl Task<'_, '_> {
             sense,
         };
         solver.set_purpose(Purpose::FirstLevel { inverse });
-        let from_nothing = base.iter().all(|base| *base == 0.0);
         let filled = match solver.strategy() {
-            Strategy::Singles | Strategy::Kinds if !from_nothing => {
-                Some(Err(GaveUp::Unfit(Unfit::Objective)))
-            }
             Strategy::Singles => Some(water_filling::fill_singles(solver, self.columns, &rates)),
             Strategy::Kinds => Some(water_filling::fill_kinds(solver, self.columns, &rates)),
             Strategy::Pairs | Strategy::Written => None,
         };
         match filled {
             None => {}
-            Some(Err(why)) => solver.give_up(why, self.next_strategy())?,
+            Some(Err(why)) => solver.give_up(why, after_giving_up(self.columns))?,
             Some(Ok(filled)) => {
                 let reached = of_first(filled.first);
                 let bound = reached.bound();
@@ -146,7 +137,7 @@ impl Task<'_, '_> {
     fn solve_parametric(&mut self, solver: &mut SolverContext) -> Result<Optimum, SolvingError> {
         match (solver.strategy() == Strategy::Kinds).then(|| self.solve_parametric_by_kinds(solver)) {
             Some(Ok(solved)) => return Ok(solved),
-            Some(Err(why)) => solver.give_up(why, self.next_strategy())?,
+            Some(Err(why)) => solver.give_up(why, after_giving_up(self.columns))?,
             None => {}
         }
         let mut found = best_worst(solver, self.columns, None)?;
@@ -247,7 +238,7 @@ impl Task<'_, '_> {
         };
         match solved {
             Some(Ok(solved)) => return Ok(solved),
-            Some(Err(why)) => solver.give_up(why, self.next_strategy())?,
+            Some(Err(why)) => solver.give_up(why, after_giving_up(self.columns))?,
             None => {}
         }
         let refines = self.refinement == Refinement::Utilization;

@@ -13,14 +13,26 @@
 //!
 //! A member is a class of identical jobs. [`strategy`] chooses from the objective's form, the refinement and what was
 //! asked for. Where a strategy finds on the way that it cannot go on, the next one takes over, and the report says why.
+//!
+//! Parts of a decision other than its optimum are chosen here as well: which pairs are columns from the start
+//! ([`pricing_limits`]), how the droppable constraints to drop are found ([`droppable_strategy`]), and whether prices
+//! raise a level that is tried ([`prices_suffice`]) or a program refines it ([`refines_by_program`]).
 
 use std::fmt;
 
-use crate::policy::program::kinds::too_many_kinds;
+use crate::policy::program::kinds::LinearKinds;
 use crate::policy::program::optimum::{OptimumKind, Refinement};
+use crate::policy::program::program_columns::{PricingLimits, ProgramColumns};
 use crate::policy::program::solve::Task;
 use crate::policy::program::solver_context::{COLUMNS_LARGE, SolverContext, SolvingError};
-use crate::program::{BoundObjective, LevelForm, Sense};
+use crate::program::{BoundObjective, LevelForm, Levels, Objective, Route, Sense};
+
+/// The number of members that a kind must have, on average, for the kind program to be enough smaller than one over members.
+const MEMBERS_PER_KIND: usize = 2;
+
+/// The most worker types for which a program refines an optimum that a search for prices does not refine: with more
+/// it takes a hundred times as long as all else.
+const TYPES_WRITTEN: usize = 16;
 
 /// The method by which the optimum of a decision is found.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -234,6 +246,80 @@ fn is_paired(task: &Task<'_, '_>) -> bool {
     task.columns.is_priced() || !task.columns.reduced().instance.pairs.is_empty()
 }
 
+/// The strategy that takes over where `singles` or `kinds` gives up.
+pub(super) fn after_giving_up(columns: &ProgramColumns<'_>) -> Strategy {
+    if columns.is_priced() { Strategy::Pairs } else { Strategy::Written }
+}
+
+/// The limits of pair pricing for programs of an objective. `usual` are those of the policy. `kinds` and `pairs`, asked
+/// for, price pairs, however few they are.
+///
+/// Pairs are not priced where an answer has time for every column (interior), where there is no basis to go on from
+/// (cones), and where a column is worth more than its throughput (`time_on`).
+pub(super) fn pricing_limits(
+    usual: PricingLimits,
+    objective: &Objective,
+    refinement: Refinement,
+    asked: Option<Strategy>,
+) -> PricingLimits {
+    let is_conic = objective.route() == Route::Conic;
+    if refinement == Refinement::Interior || is_conic || objective.reads_time() {
+        return PricingLimits::NEVER;
+    }
+    match asked {
+        Some(Strategy::Written) => PricingLimits::NEVER,
+        Some(Strategy::Kinds | Strategy::Pairs) => PricingLimits { from: 0, ..usual },
+        Some(Strategy::Singles) | None => usual,
+    }
+}
+
+/// Whether a search for prices may take the place of a program: all jobs run alone, and no program is asked for. The
+/// levels of a parametric search are raised by prices then, also where a program finds the centre at the best level.
+pub(super) fn prices_suffice(columns: &ProgramColumns<'_>, solver: &SolverContext) -> Result<(), Unfit> {
+    if columns.is_priced() || !columns.reduced().instance.pairs.is_empty() {
+        return Err(Unfit::Paired);
+    }
+    solver.may_replace_program()
+}
+
+/// Whether there are too many kinds for a program over them to be enough smaller than one over members.
+pub(super) fn too_many_kinds(n_kinds: usize, n_members: usize, solver: &SolverContext) -> bool {
+    n_kinds * MEMBERS_PER_KIND > n_members && solver.asked() != Some(Strategy::Kinds)
+}
+
+/// Whether a program refines an optimum that a search for prices does not refine.
+pub(super) fn refines_by_program(n_types: usize) -> bool {
+    n_types <= TYPES_WRITTEN
+}
+
+/// The method by which the droppable constraints to drop are found.
+pub(super) struct DroppableMethod {
+    pub(super) strategy: Strategy,
+    pub(super) reason: Reason,
+    /// The program over kinds, for `kinds`.
+    pub(super) kinds: Option<LinearKinds>,
+}
+
+/// The method by which the droppable constraints to drop are found: a program over kinds for pairs of several jobs a
+/// kind, prices for many jobs alone, else written programs.
+pub(super) fn droppable_strategy(columns: &ProgramColumns<'_>, solver: &SolverContext) -> DroppableMethod {
+    let (strategy, reason, kinds) = if columns.is_priced() {
+        match LinearKinds::of(columns, solver) {
+            Ok(kinds) => (Strategy::Kinds, Reason::SeveralOfAKind, Some(kinds)),
+            Err(unfit) => (Strategy::Pairs, Reason::Unfit(unfit), None),
+        }
+    } else {
+        let few = columns.bound().columns().len() < COLUMNS_LARGE;
+        match prices_suffice(columns, solver) {
+            Ok(()) if few => (Strategy::Written, Reason::Unfit(Unfit::FewColumns), None),
+            Ok(()) => (Strategy::Singles, Reason::JobsAlone, None),
+            Err(Unfit::Paired) => (Strategy::Written, Reason::Unfit(Unfit::FewPairs), None),
+            Err(unfit) => (Strategy::Written, Reason::Unfit(unfit), None),
+        }
+    };
+    DroppableMethod { strategy, reason, kinds }
+}
+
 /// Whether `singles` fits; the error says why not.
 fn singles(task: &Task<'_, '_>, solver: &SolverContext) -> Result<(), Unfit> {
     if is_paired(task) {
@@ -270,6 +356,13 @@ fn pairs(task: &Task<'_, '_>) -> Result<(), Unfit> {
     }
 }
 
+/// Whether no level asks for throughput at a level of 0.
+fn levels_begin_at_zero(bound: &BoundObjective<'_>) -> bool {
+    let n = bound.instance().n_members();
+    let base = |levels: &Levels, member| levels.coefficients(member).map_or(0.0, |of| of.base);
+    bound.levels().is_some_and(|levels| (0..n).all(|member| base(levels, member) <= 0.0))
+}
+
 /// Whether the objective's form and the refinement allow an optimum without a program over jobs; the error says why not.
 fn form(task: &Task<'_, '_>, solver: &SolverContext) -> Result<(), Unfit> {
     let bound = task.columns.bound();
@@ -284,7 +377,11 @@ fn form(task: &Task<'_, '_>, solver: &SolverContext) -> Result<(), Unfit> {
         () => Err(Unfit::Constraints),
     };
     match task.kind {
-        OptimumKind::Lexicographic | OptimumKind::Parametric => of_throughputs(),
+        OptimumKind::Lexicographic => {
+            of_throughputs()?;
+            if levels_begin_at_zero(&bound) { Ok(()) } else { Err(Unfit::Objective) }
+        }
+        OptimumKind::Parametric => of_throughputs(),
         OptimumKind::Conic if bound.adds_logarithms() => Ok(()),
         OptimumKind::Conic => Err(Unfit::Objective),
         OptimumKind::Linear => Ok(()),

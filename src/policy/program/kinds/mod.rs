@@ -23,7 +23,7 @@ use self::program::{FeasibilityCut, KindColumn};
 use crate::policy::program::pairs::Pairing;
 use crate::policy::program::program_columns::ProgramColumns;
 use crate::policy::program::solver_context::SolverContext;
-use crate::policy::program::strategy::{GaveUp, Strategy, Unfit};
+use crate::policy::program::strategy::{GaveUp, Unfit, too_many_kinds};
 use crate::program::expression::Vocabulary;
 use crate::program::{
     Binding, BoundObjective, Demand, Formulation, Instance, Objective, ObjectiveText, Sense,
@@ -32,14 +32,6 @@ use crate::solver::Basis;
 
 /// The gap between an optimum and its bound, relative to it, up to which it counts as proven.
 const GAP_MAX: f64 = 1e-8;
-/// The number of members that a kind must have, on average, for the kind program to be enough smaller than one over members.
-pub(super) const MEMBERS_PER_KIND: usize = 2;
-
-/// Whether there are too many kinds for a program over them to be enough smaller than one over members.
-pub(super) fn too_many_kinds(n_kinds: usize, n_members: usize, solver: &SolverContext) -> bool {
-    n_kinds * MEMBERS_PER_KIND > n_members && solver.asked() != Some(Strategy::Kinds)
-}
-
 /// A solved kind program, and the time of each kind divided among its members.
 #[derive(Clone, Debug)]
 struct KindSolution {

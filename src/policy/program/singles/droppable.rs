@@ -10,7 +10,7 @@ use super::{report_search, search, searched_columns, timed};
 use crate::decomposition::{self, DroppableKept};
 use crate::policy::program::droppable::Relaxation;
 use crate::policy::program::program_columns::ProgramColumns;
-use crate::policy::program::solver_context::{COLUMNS_LARGE, SolverContext};
+use crate::policy::program::solver_context::SolverContext;
 use crate::policy::program::strategy::{GaveUp, Unfit};
 use crate::program::{DROPPABLE_SLACK, Goal, Range, Singles};
 use crate::solver::certificate::TOLERANCE;
@@ -33,9 +33,6 @@ fn droppable_demand<'a>(
     columns: &'a ProgramColumns<'_>,
 ) -> Result<DroppableDemand<'a>, Unfit> {
     let n_columns = searched_columns(solver, columns)?;
-    if n_columns < COLUMNS_LARGE {
-        return Err(Unfit::FewColumns);
-    }
     let demand = columns.bound().droppable_throughputs().ok_or(Unfit::Constraints)?;
     Ok(DroppableDemand { singles: Singles::new(&columns.reduced().instance, demand), n_columns })
 }
@@ -159,8 +156,8 @@ mod tests {
 
     use crate::index::{Id, JobId};
     use crate::policy::Policy;
-    use crate::policy::program::ProgramPolicy;
     use crate::policy::program::tests::options_of;
+    use crate::policy::program::{ProgramPolicy, Reason, Strategy, Unfit};
     use crate::problem::{ActiveJob, Problem, ProblemBuilder};
     use crate::program::{ConstraintText, ObjectiveText, Sense};
     use crate::solver::{Limits, registry};
@@ -202,9 +199,12 @@ mod tests {
             let decision = policy.allocate(&problem).unwrap();
             let solve = decision.solve.clone().unwrap();
             assert!(solve.fallbacks.is_empty(), "{like} {part}: {:?}", solve.fallbacks);
+            assert_eq!(solve.droppable, Some((Strategy::Singles, Reason::JobsAlone)), "{like} {part}");
             let other = || registry::backend("simplex").unwrap();
             policy.solve_by(vec![other()], vec![other()], Limits::default());
             let written = policy.allocate(&problem).unwrap();
+            let by = written.solve.as_ref().unwrap().droppable;
+            assert_eq!(by, Some((Strategy::Written, Reason::Unfit(Unfit::Backend))), "{like} {part}");
             assert_eq!(decision.dropped.len(), written.dropped.len(), "{like} {part}");
             assert!(decision.dropped.len() > 80, "{like} {part}: {}", decision.dropped.len());
             let steps = [&solve, written.solve.as_ref().unwrap()].map(|solve| solve.iterations);

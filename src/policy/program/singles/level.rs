@@ -7,12 +7,8 @@ use crate::policy::program::optimum::Optimum;
 use crate::policy::program::program_columns::ProgramColumns;
 use crate::policy::program::solve::Task;
 use crate::policy::program::solver_context::SolverContext;
-use crate::policy::program::strategy::{GaveUp, Unfit};
+use crate::policy::program::strategy::{GaveUp, Unfit, refines_by_program};
 use crate::program::{Demand, Goal, HOLD_SLACK, LevelCoefficients, Singles};
-
-/// The most worker types for which a program refines an optimum that a search for prices does not refine: with more
-/// it takes a hundred times as long as all else.
-const TYPES_WRITTEN: usize = 16;
 
 /// A level, and the prices that prove it, without their class times.
 pub(in crate::policy::program) struct PricedLevel {
@@ -58,8 +54,8 @@ pub(in crate::policy::program) struct HeldLevel {
 
 /// The class times, [columns], that use the workers best, by the largest sum of throughputs over equal shares, at a
 /// held level; an error where that takes a program. `class_time` reaches the level, and `prices` prove it:
-/// only the residual problem, which the prices leave undecided, is searched. If prices do not converge and there are
-/// more than [`TYPES_WRITTEN`] types, `class_time` stands, and the report says so.
+/// only the residual problem, which the prices leave undecided, is searched. If prices do not converge and no
+/// program refines it either ([`refines_by_program`]), `class_time` stands, and the report says so.
 pub(in crate::policy::program) fn refine(
     solver: &mut SolverContext,
     columns: &ProgramColumns<'_>,
@@ -88,7 +84,7 @@ pub(in crate::policy::program) fn refine(
     let goal = Goal::Worth { level, worth: &worth, by_type: &by_type, given: &given_there };
     let refined = search(solver, &Singles::new(&residual.instance, demand), goal, n_columns);
     if let Err(why) = &refined
-        && k > TYPES_WRITTEN
+        && !refines_by_program(k)
     {
         solver.report().fallbacks.push(format!("not refined: {why}"));
         return Ok(class_time.to_vec());

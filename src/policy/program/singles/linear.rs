@@ -9,7 +9,7 @@ use crate::decomposition::PrimalDual;
 use crate::policy::program::optimum::{Optimum, Refinement};
 use crate::policy::program::program_columns::ProgramColumns;
 use crate::policy::program::solve::Task;
-use crate::policy::program::solver_context::{COLUMNS_LARGE, SolverContext};
+use crate::policy::program::solver_context::SolverContext;
 use crate::policy::program::strategy::{GaveUp, Unfit};
 use crate::program::{Goal, LinearObjective, Range, Singles};
 
@@ -41,9 +41,6 @@ pub(in crate::policy::program) fn all_droppable_met(
     columns: &ProgramColumns<'_>,
 ) -> bool {
     let Ok(n_columns) = searched_columns(solver, columns) else { return false };
-    if n_columns < COLUMNS_LARGE {
-        return false;
-    }
     let bound = columns.bound();
     let Some((singles, linear)) = bound.linear_objective() else { return false };
     maximize(solver, &singles, &linear, n_columns).is_ok()

@@ -26,7 +26,7 @@ use crate::policy::program::optimum::{Optimum, OptimumKind};
 use crate::policy::program::program_columns::ProgramColumns;
 use crate::policy::program::solve::Task;
 use crate::policy::program::solver_context::SolverContext;
-use crate::policy::program::strategy::{GaveUp, Unfit};
+use crate::policy::program::strategy::{GaveUp, Unfit, prices_suffice};
 use crate::program::{BoundObjective, Goal, Singles};
 use crate::solver::certificate::Certificate;
 use crate::solver::timing::Stopwatch;
@@ -61,10 +61,7 @@ impl Task<'_, '_> {
 /// The number of columns that a program over jobs would have; an error unless all jobs run alone and a search for prices
 /// may take the place of the program.
 fn searched_columns(solver: &SolverContext, columns: &ProgramColumns<'_>) -> Result<usize, Unfit> {
-    if columns.is_priced() || !columns.reduced().instance.pairs.is_empty() {
-        return Err(Unfit::Paired);
-    }
-    solver.may_replace_program()?;
+    prices_suffice(columns, solver)?;
     Ok(columns.bound().columns().len())
 }
 
