@@ -23,7 +23,7 @@ mod fixing;
 use std::collections::BTreeSet;
 
 use self::fixing::{UnfixedPair, UnfixedPairs};
-use crate::policy::program::pairs::Pairing;
+use crate::policy::program::pairs::{Pairing, Partner};
 use crate::policy::program::solver_context::Answer;
 use crate::program::{Formulation, Instance, Range, RowRole, Sense};
 
@@ -45,18 +45,33 @@ pub(super) struct DualPrices {
 /// The two largest brackets A·T − μ among the members of a kind.
 #[derive(Clone, Copy, Debug)]
 struct Best {
-    /// The largest bracket, and its member.
-    first: (f64, usize),
+    /// The largest bracket.
+    bracket: f64,
+    /// Its member.
+    member: usize,
+    /// The second largest bracket.
     second: f64,
+}
+
+/// The largest bracket among the members that can be a member's partner.
+#[derive(Clone, Copy, Debug)]
+struct BestPartner {
+    bracket: f64,
+    /// Its member; none if it is not known.
+    member: Option<usize>,
 }
 
 impl Best {
     /// The largest bracket among the members of the kind that can be a member's partner, and that partner. A member
     /// of one job is not its own partner: if it has the largest bracket, the second counts, of which the member is
     /// not known.
-    fn partner(&self, member: usize, pairing: &Pairing) -> (f64, Option<usize>) {
-        let itself = self.first.1 == member && pairing.n_jobs(member) == 1;
-        if itself { (self.second, None) } else { (self.first.0, Some(self.first.1)) }
+    fn partner(&self, member: usize, pairing: &Pairing) -> BestPartner {
+        let itself = self.member == member && pairing.n_jobs(member) == 1;
+        if itself {
+            BestPartner { bracket: self.second, member: None }
+        } else {
+            BestPartner { bracket: self.bracket, member: Some(self.member) }
+        }
     }
 }
 
@@ -67,11 +82,12 @@ impl DualPrices {
     }
 
     fn best(&self, members: &[u32], worker_type: usize, speed: f64) -> Best {
-        let mut best = Best { first: (f64::NEG_INFINITY, members[0] as usize), second: f64::NEG_INFINITY };
+        let nothing = f64::NEG_INFINITY;
+        let mut best = Best { bracket: nothing, member: members[0] as usize, second: nothing };
         for member in members.iter().map(|member| *member as usize) {
             let bracket = self.bracket(member, worker_type, speed);
-            if bracket > best.first.0 {
-                best = Best { first: (bracket, member), second: best.first.0 };
+            if bracket > best.bracket {
+                best = Best { bracket, member, second: best.bracket };
             } else if bracket > best.second {
                 best.second = bracket;
             }
@@ -88,18 +104,18 @@ impl DualPrices {
             let scale_factor = pairing.scale_factor(first);
             let runs = |(j, speed): &(usize, &f64)| **speed > 0.0 && instance.has_room(scale_factor, *j);
             for (j, speed) in instance.alone(first).iter().enumerate().filter(runs) {
-                let most = self.best(members, j, *speed).first.0;
+                let most = self.best(members, j, *speed).bracket;
                 self.capacity[j] = self.capacity[j].max(most / scale_factor);
             }
-            for (h, mine, theirs) in pairing.both(g).filter(|(h, ..)| *h >= g) {
-                for (j, speed) in mine.iter().enumerate().filter(runs) {
-                    let ours = self.best(members, j, *speed);
+            for Partner { other: h, speeds, other_speeds } in pairing.partners(g).filter(|of| of.other >= g) {
+                for (j, speed) in speeds.iter().enumerate().filter(runs) {
+                    let best = self.best(members, j, *speed);
                     let other = if h == g {
-                        ours.partner(ours.first.1, pairing).0
+                        best.partner(best.member, pairing).bracket
                     } else {
-                        self.best(kinds.members(h), j, theirs[j]).first.0
+                        self.best(kinds.members(h), j, other_speeds[j]).bracket
                     };
-                    self.capacity[j] = self.capacity[j].max((ours.first.0 + other) / scale_factor);
+                    self.capacity[j] = self.capacity[j].max((best.bracket + other) / scale_factor);
                 }
             }
         }
@@ -221,12 +237,12 @@ impl Pricing {
         let (kinds, k) = (&self.pairing.kinds, instance.n_types());
         for g in 0..kinds.len() {
             let scale_factor = self.pairing.scale_factor(kinds.members(g)[0] as usize);
-            for (h, mine, theirs) in self.pairing.both(g) {
-                for j in (0..k).filter(|j| mine[*j] > 0.0 && instance.has_room(scale_factor, *j)) {
-                    let best = prices.best(kinds.members(h), j, theirs[j]);
+            for Partner { other: h, speeds, other_speeds } in self.pairing.partners(g) {
+                for j in (0..k).filter(|j| speeds[*j] > 0.0 && instance.has_room(scale_factor, *j)) {
+                    let best = prices.best(kinds.members(h), j, other_speeds[j]);
                     for member in kinds.members(g).iter().map(|member| *member as usize) {
-                        let (partner_pays, partner) = best.partner(member, &self.pairing);
-                        let pays = prices.bracket(member, j, mine[j]) + partner_pays;
+                        let BestPartner { bracket, member: partner } = best.partner(member, &self.pairing);
+                        let pays = prices.bracket(member, j, speeds[j]) + bracket;
                         let gain = pays - scale_factor * prices.capacity[j];
                         if let Some(partner) = partner {
                             gains.record(member, partner, gain, scale_factor, j);
@@ -247,11 +263,11 @@ impl Pricing {
         prices: &'p DualPrices,
         pair: UnfixedPair<'p>,
     ) -> impl Iterator<Item = (usize, f64)> + use<'p> {
-        let ([a, b], [mine, theirs], k) = (pair.members, pair.speeds, prices.capacity.len());
+        let ([a, b], [speeds_a, speeds_b], k) = (pair.members, pair.speeds, prices.capacity.len());
         let spent = prices.time[a] + prices.time[b];
         let scale_factor = self.pairing.scale_factor(a);
-        let worth = prices.throughput[a * k..][..k].iter().zip(mine);
-        let worth = worth.zip(prices.throughput[b * k..][..k].iter().zip(theirs)).zip(&prices.capacity);
+        let worth = prices.throughput[a * k..][..k].iter().zip(speeds_a);
+        let worth = worth.zip(prices.throughput[b * k..][..k].iter().zip(speeds_b)).zip(&prices.capacity);
         worth.map(move |((a, b), price)| a.0 * a.1 + b.0 * b.1 - spent - scale_factor * price).enumerate()
     }
 

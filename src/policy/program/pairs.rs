@@ -35,6 +35,17 @@ struct Beside {
     speeds: Vec<f64>,
 }
 
+/// A kind that another kind may run beside, or a member that another member may.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Partner<'a> {
+    /// The number of the kind, or of the member.
+    pub(super) other: usize,
+    /// Steps/s of the first one beside the other: `[K]`.
+    pub(super) speeds: &'a [f64],
+    /// Steps/s of the other one beside the first: `[K]`.
+    pub(super) other_speeds: &'a [f64],
+}
+
 impl Beside {
     fn push(&mut self, (other, place): (usize, usize), speeds: &[f64]) {
         self.others.push(other);
@@ -83,12 +94,12 @@ impl Pairing {
         others.iter().copied().zip(speeds.chunks_exact(k.max(1)))
     }
 
-    /// The kinds that a kind may run beside, each with the steps/s of the given kind and its own, `[K]` both.
-    pub(super) fn both(&self, kind: usize) -> impl Iterator<Item = (usize, &[f64], &[f64])> {
+    /// The kinds that a kind may run beside.
+    pub(super) fn partners(&self, kind: usize) -> impl Iterator<Item = Partner<'_>> {
         let places = &self.beside[kind].places;
-        self.others(kind).zip(places).map(|((other, mine), place)| {
-            let (at, k) = (*place as usize, mine.len());
-            (other, mine, &self.beside[other].speeds[at * k..(at + 1) * k])
+        self.others(kind).zip(places).map(|((other, speeds), place)| {
+            let (at, k) = (*place as usize, speeds.len());
+            Partner { other, speeds, other_speeds: &self.beside[other].speeds[at * k..(at + 1) * k] }
         })
     }
 
@@ -106,20 +117,19 @@ impl Pairing {
     pub(super) fn all(&self) -> impl Iterator<Item = (usize, usize)> + '_ {
         (0..self.n_jobs.len()).flat_map(move |a| {
             let mut later = Vec::new();
-            self.later(a, &mut later);
-            later.into_iter().map(move |(b, ..)| (a, b))
+            self.later_partners(a, &mut later);
+            later.into_iter().map(move |partner| (a, partner.other))
         })
     }
 
-    /// Fills a list with the pairs of a member with itself and later members, in order: (other member, steps/s of
-    /// each, `[K]`).
-    pub(super) fn later<'a>(&'a self, a: usize, list: &mut Vec<(usize, &'a [f64], &'a [f64])>) {
-        for (other, mine, theirs) in self.both(self.kinds.class_of(a)) {
-            let others = self.kinds.members(other).iter().map(|b| *b as usize);
+    /// Fills a list with the members that a member may run beside, itself and later ones only, in order.
+    pub(super) fn later_partners<'a>(&'a self, a: usize, list: &mut Vec<Partner<'a>>) {
+        for partner in self.partners(self.kinds.class_of(a)) {
+            let others = self.kinds.members(partner.other).iter().map(|b| *b as usize);
             let exists = |b: &usize| *b > a || *b == a && self.n_jobs[a] > 1;
-            list.extend(others.filter(exists).map(|b| (b, mine, theirs)));
+            list.extend(others.filter(exists).map(|other| Partner { other, ..partner }));
         }
-        list.sort_unstable_by_key(|(b, ..)| *b);
+        list.sort_unstable_by_key(|partner| partner.other);
     }
 
     /// The pair of two members; none if they may not share workers.

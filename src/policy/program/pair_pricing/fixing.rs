@@ -5,7 +5,7 @@
 //! all the time that they can have would cost more than rounding: fewer pairs are priced from level to level, and
 //! none enters that would lower a level already reached.
 
-use crate::policy::program::pairs::Pairing;
+use crate::policy::program::pairs::{Pairing, Partner};
 use crate::program::Instance;
 
 /// The most throughputs that are listed, 256 MiB: pairs that have more are priced kind by kind.
@@ -49,12 +49,12 @@ impl UnfixedPairs {
         let mut all = Self { members: Vec::new(), types: Vec::new(), speeds: Vec::new(), k };
         let mut later = Vec::new();
         for a in 0..n {
-            pairing.later(a, &mut later);
-            for (b, mine, theirs) in later.drain(..) {
-                let fits = |j: &usize| mine[*j] > 0.0 && instance.has_room(pairing.scale_factor(a), *j);
+            pairing.later_partners(a, &mut later);
+            for Partner { other: b, speeds, other_speeds } in later.drain(..) {
+                let fits = |j: &usize| speeds[*j] > 0.0 && instance.has_room(pairing.scale_factor(a), *j);
                 all.members.push([a, b].map(|member| u32::try_from(member).unwrap_or(u32::MAX)));
                 all.types.push((0..k).filter(fits).fold(0, |types, j| types | 1 << j));
-                all.speeds.extend(mine.iter().chain(theirs));
+                all.speeds.extend(speeds.iter().chain(other_speeds));
             }
             if all.speeds.len() > SPEEDS_MAX {
                 return None;
