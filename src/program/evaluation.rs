@@ -112,7 +112,7 @@ impl BoundObjective<'_> {
     /// The value of an expression for every member: `[members]`.
     pub(super) fn of_members<V: Variables>(&self, expression: &Expr, variables: &V) -> Vec<V::Quantity> {
         let mut values = Vec::with_capacity(self.instance.n_members());
-        self.each(Subject::Job, At::default(), (expression, variables), |_, value| values.push(value));
+        self.each(Subject::Job, At::default(), expression, variables, |_, value| values.push(value));
         values
     }
 
@@ -121,7 +121,8 @@ impl BoundObjective<'_> {
         &self,
         over: Subject,
         at: At,
-        (expression, variables): (&Expr, &V),
+        expression: &Expr,
+        variables: &V,
         mut give: impl FnMut(At, V::Quantity),
     ) {
         let mut places = self.range_over(over, at);
@@ -184,7 +185,7 @@ impl BoundObjective<'_> {
             Node::Call(function, arguments) => walk(&arguments[0]).map(|value| value.of(*function)),
             Node::Reduce(reduction, inner) if reduction.over == Subject::Job => {
                 let mut folded = beginning(reduction.fold);
-                self.each(Subject::Job, at, (inner, variables), |place, value| {
+                self.each(Subject::Job, at, inner, variables, |place, value| {
                     let count = self.count(Subject::Job, place);
                     folded = fold(reduction.fold, folded, value, count);
                 });

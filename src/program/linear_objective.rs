@@ -23,6 +23,24 @@ pub struct LinearObjective {
     pub by_type: Vec<f64>,
 }
 
+/// A linear objective of members alone.
+#[derive(Clone, Debug)]
+pub struct LinearSum<'a> {
+    /// The members, with the throughputs that they must have at a level of 1.
+    pub singles: Singles<'a>,
+    /// The coefficients of the throughputs of all jobs of each member.
+    pub linear: LinearObjective,
+}
+
+/// A linear objective of jobs, alone or beside others.
+#[derive(Clone, Debug)]
+pub struct LinearSumOfJobs {
+    /// The throughput that a job of each member must have: `[members]`.
+    pub required: Vec<f64>,
+    /// The coefficients of the throughput of one job of each member.
+    pub linear: LinearObjective,
+}
+
 /// Values of variables where every member has all of its time on one worker type, or no time at all.
 struct AllOn<'a> {
     bound: &'a BoundObjective<'a>,
@@ -46,21 +64,21 @@ impl Variables for AllOn<'_> {
 }
 
 impl BoundObjective<'_> {
-    /// The members with the throughputs that they must have at a level of 1, and the coefficients of their throughputs in the
-    /// sum that is maximized; `None` where there is more to the objective: pairs, other functions, terms that are not
+    /// The sum that is maximized; `None` where there is more to the objective: pairs, other functions, terms that are not
     /// in proportion to throughput, other constraints than least throughputs of jobs.
-    pub fn linear_objective(&self) -> Option<(Singles<'_>, LinearObjective)> {
-        let alone = self.instance.pairs.is_empty();
-        let (demand, mut linear) = if alone { self.linear_objective_of_jobs()? } else { return None };
+    pub fn linear_objective(&self) -> Option<LinearSum<'_>> {
+        if !self.instance.pairs.is_empty() {
+            return None;
+        }
+        let LinearSumOfJobs { required, mut linear } = self.linear_objective_of_jobs()?;
         for (coefficient, jobs) in linear.coefficient.iter_mut().zip(&self.instance.multiplicity) {
             *coefficient *= jobs;
         }
-        Some((Singles::new(self.instance, demand), linear))
+        Some(LinearSum { singles: Singles::new(self.instance, required), linear })
     }
 
-    /// The throughputs that members must have, `[members]`, and the coefficients of the throughput of one job of each, alone or
-    /// beside others; `None` where the objective is no such sum.
-    pub fn linear_objective_of_jobs(&self) -> Option<(Vec<f64>, LinearObjective)> {
+    /// The sum that is maximized, over jobs alone or beside others; `None` where the objective is no such sum.
+    pub fn linear_objective_of_jobs(&self) -> Option<LinearSumOfJobs> {
         let Node::Reduce(reduction, inner) = &self.objective.expression().node else { return None };
         let summed = reduction.fold == Fold::Sum && reduction.over == Subject::Job && self.is_linear(inner);
         let of_pairs = self.instance.pairs.is_empty() || !self.objective.reads_time();
@@ -70,8 +88,8 @@ impl BoundObjective<'_> {
         }
         let LinearObjective { coefficient, by_type } = self.in_proportion(inner)?;
         let fits = coefficient.iter().chain(&by_type).all(|value| *value >= 0.0 && value.is_finite());
-        let demand = self.least_throughputs()?;
-        fits.then_some((demand, LinearObjective { coefficient, by_type }))
+        let required = self.least_throughputs()?;
+        fits.then_some(LinearSumOfJobs { required, linear: LinearObjective { coefficient, by_type } })
     }
 
     /// Whether the policy's constraints are all least throughputs of jobs.

@@ -35,7 +35,7 @@ pub use formulate::HOLD_SLACK;
 pub use groups::Groups;
 pub use instance::{Column, Instance, InstancePair, Part};
 pub use inversion::{Bound, Inversion, LevelCoefficients, LevelForm, Levels, Required};
-pub use linear_objective::LinearObjective;
+pub use linear_objective::{LinearObjective, LinearSum, LinearSumOfJobs};
 pub use objective::{Constraint, ConstraintText, Objective, ObjectiveError, ObjectiveText, Place, Route};
 pub use program_map::{Auxiliary, AuxiliaryRole, Formulation, RowRole, ValueMap};
 pub use sides::Sides;

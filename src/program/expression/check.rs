@@ -46,8 +46,8 @@ pub fn facts(expression: &Expr, vocabulary: &Vocabulary) -> Result<Facts, Expres
             Ok(Facts { sign: inner.sign.negated(), ..inner })
         }
         Node::Binary(operator, left, right) => {
-            let both = (facts(left, vocabulary)?, facts(right, vocabulary)?);
-            binary(*operator, both, right, expression)
+            let (of_left, of_right) = (facts(left, vocabulary)?, facts(right, vocabulary)?);
+            binary(*operator, of_left, of_right, right, expression)
         }
         Node::Power(base, exponent) => power(base, *exponent, vocabulary),
         Node::Call(function, arguments) => call(*function, arguments, expression, vocabulary),
@@ -80,7 +80,8 @@ pub(crate) fn common_dimension(
 
 fn binary(
     operator: Operator,
-    (left, right): (Facts, Facts),
+    left: Facts,
+    right: Facts,
     divisor: &Expr,
     whole: &Expr,
 ) -> Result<Facts, ExpressionError> {

@@ -22,7 +22,8 @@ pub(super) const OWNED_BY: &str = "owned_by";
 /// The entry of `owned_by`, which takes an owner's name in parentheses.
 pub(super) static OWNED_BY_ATOM: Atom = Atom::of_job(
     OWNED_BY,
-    (Dimension::NONE, Sign::NON_NEGATIVE),
+    Dimension::NONE,
+    Sign::NON_NEGATIVE,
     Source::Derived { among_others: false },
     "1 for a job of this owner, or of an owner below it; 0 for any other",
 );
@@ -121,25 +122,29 @@ pub struct Atom {
 static VARIABLES: [Atom; Variable::ALL.len()] = [
     Atom::of_job(
         "throughput",
-        (Dimension::STEPS_PER_SECOND, Sign::NON_NEGATIVE),
+        Dimension::STEPS_PER_SECOND,
+        Sign::NON_NEGATIVE,
         Source::Allocation,
         "effective throughput",
     ),
     Atom::of_job_on_type(
         "throughput_on",
-        (Dimension::STEPS_PER_SECOND, Sign::NON_NEGATIVE),
+        Dimension::STEPS_PER_SECOND,
+        Sign::NON_NEGATIVE,
         Source::Allocation,
         "the part of its effective throughput that comes from a worker type",
     ),
     Atom::of_job_on_type(
         "time_on",
-        (Dimension::NONE, Sign::NON_NEGATIVE),
+        Dimension::NONE,
+        Sign::NON_NEGATIVE,
         Source::Allocation,
         "its share of time on a worker type",
     ),
     Atom::of_job_on_type(
         "workers_on",
-        (Dimension::WORKERS, Sign::NON_NEGATIVE),
+        Dimension::WORKERS,
+        Sign::NON_NEGATIVE,
         Source::Allocation,
         "workers of a type that it holds, by its share of time there; half of those that it shares",
     ),
@@ -149,74 +154,86 @@ static VARIABLES: [Atom; Variable::ALL.len()] = [
 static DATA: &[Atom] = &[
     Atom::of_job(
         "weight",
-        (Dimension::NONE, Sign::POSITIVE),
+        Dimension::NONE,
+        Sign::POSITIVE,
         Source::Stated(Absent::Is(1.0)),
         "its weight among the jobs",
     ),
     Atom::of_job(
         "scale_factor",
-        (Dimension::WORKERS, Sign::POSITIVE),
+        Dimension::WORKERS,
+        Sign::POSITIVE,
         Source::Stated(Absent::Is(1.0)),
         "workers that it needs at once",
     ),
     Atom::of_job(
         "steps_remaining",
-        (Dimension::STEPS, Sign::POSITIVE),
+        Dimension::STEPS,
+        Sign::POSITIVE,
         Source::Stated(Absent::Refused),
         "steps until it is done",
     ),
     Atom::of_job(
         "elapsed",
-        (Dimension::SECONDS, Sign::NON_NEGATIVE),
+        Dimension::SECONDS,
+        Sign::NON_NEGATIVE,
         Source::Stated(Absent::Is(0.0)),
         "time since its arrival",
     ),
     Atom::of_job(
         "isolated_elapsed",
-        (Dimension::SECONDS, Sign::NON_NEGATIVE),
+        Dimension::SECONDS,
+        Sign::NON_NEGATIVE,
         Source::Accumulated,
         "time that its steps so far would have taken at `isolated_throughput`",
     ),
     Atom::of_job(
         "slo_remaining",
-        (Dimension::SECONDS, Sign::POSITIVE),
+        Dimension::SECONDS,
+        Sign::POSITIVE,
         Source::Stated(Absent::Is(f64::INFINITY)),
         "time until its deadline; a deadline that has passed counts as none, and a droppable constraint on it as dropped",
     ),
     Atom::of_job(
         "equal_share_throughput",
-        (Dimension::STEPS_PER_SECOND, Sign::POSITIVE),
+        Dimension::STEPS_PER_SECOND,
+        Sign::POSITIVE,
         Source::Derived { among_others: false },
         "its throughput with an equal share of all workers",
     ),
     Atom::of_job(
         "isolated_throughput",
-        (Dimension::STEPS_PER_SECOND, Sign::POSITIVE),
+        Dimension::STEPS_PER_SECOND,
+        Sign::POSITIVE,
         Source::Derived { among_others: true },
         "its throughput with 1/n of the cluster to itself, n being the number of jobs: of each worker type it has \
          capacity / (n × scale factor) of its time, and where that is more than all of its time, the same parts of that",
     ),
     Atom::of_job(
         "fitting_isolated_throughput",
-        (Dimension::STEPS_PER_SECOND, Sign::POSITIVE),
+        Dimension::STEPS_PER_SECOND,
+        Sign::POSITIVE,
         Source::Derived { among_others: true },
         "the part of `isolated_throughput` on worker types with workers enough for it",
     ),
     Atom::of_job(
         "fastest_throughput",
-        (Dimension::STEPS_PER_SECOND, Sign::POSITIVE),
+        Dimension::STEPS_PER_SECOND,
+        Sign::POSITIVE,
         Source::Derived { among_others: false },
         "its throughput alone on the fastest worker type with workers enough for it",
     ),
     Atom::of_worker_type(
         "price",
-        (Dimension::PRICE, Sign::POSITIVE),
+        Dimension::PRICE,
+        Sign::POSITIVE,
         Source::Stated(Absent::Refused),
         "price of a worker of the type",
     ),
     Atom::of_worker_type(
         "capacity",
-        (Dimension::WORKERS, Sign::NON_NEGATIVE),
+        Dimension::WORKERS,
+        Sign::NON_NEGATIVE,
         Source::Derived { among_others: false },
         "workers of the type",
     ),
@@ -225,7 +242,8 @@ static DATA: &[Atom] = &[
 impl Atom {
     const fn of_job(
         name: &'static str,
-        (dimension, sign): (Dimension, Sign),
+        dimension: Dimension,
+        sign: Sign,
         source: Source,
         meaning: &'static str,
     ) -> Self {
@@ -235,7 +253,8 @@ impl Atom {
 
     const fn of_job_on_type(
         name: &'static str,
-        (dimension, sign): (Dimension, Sign),
+        dimension: Dimension,
+        sign: Sign,
         source: Source,
         meaning: &'static str,
     ) -> Self {
@@ -245,7 +264,8 @@ impl Atom {
 
     const fn of_worker_type(
         name: &'static str,
-        (dimension, sign): (Dimension, Sign),
+        dimension: Dimension,
+        sign: Sign,
         source: Source,
         meaning: &'static str,
     ) -> Self {

@@ -96,7 +96,7 @@ pub fn to_cbf(program: &Program) -> String {
     let constraints = constraints(program, &columns, &rows);
     let mut text = String::new();
     // writing to a string cannot fail
-    let _ = write_comments(&mut text, program, (&columns, &rows), &constraints);
+    let _ = write_comments(&mut text, program, &columns, &rows, &constraints);
     let _ = write_all(&mut text, program, &variables, &constraints);
     text
 }
@@ -136,7 +136,8 @@ fn constraints(program: &Program, columns: &[String], rows: &[String]) -> Constr
 fn write_comments(
     text: &mut String,
     program: &Program,
-    (columns, rows): (&[String], &[String]),
+    columns: &[String],
+    rows: &[String],
     constraints: &Constraints,
 ) -> std::fmt::Result {
     let (n_columns, n_rows, n_cones) = (columns.len(), rows.len(), program.cones.len());

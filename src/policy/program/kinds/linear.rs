@@ -12,7 +12,7 @@ use crate::policy::program::optimum::Optimum;
 use crate::policy::program::program_columns::ProgramColumns;
 use crate::policy::program::solver_context::SolverContext;
 use crate::policy::program::strategy::{GaveUp, Unfit};
-use crate::program::{Demand, HOLD_SLACK, Range};
+use crate::program::{Demand, HOLD_SLACK, LinearSumOfJobs, Range};
 
 /// A level below 1 by this fraction is 1 up to rounding.
 const LEVEL_WIDTH: f64 = 1e-10;
@@ -44,7 +44,7 @@ impl LinearKinds {
         solver: &SolverContext,
     ) -> Result<Self, Unfit> {
         let kinds = &columns.pairing().ok_or(Unfit::NoPairs)?.kinds;
-        let (required, linear) = columns
+        let LinearSumOfJobs { required, linear } = columns
             .bound()
             .linear_objective_of_jobs()
             .ok_or_else(|| Unfit::without_linear_objective(&columns.bound()))?;

@@ -11,7 +11,7 @@ use crate::policy::program::program_columns::ProgramColumns;
 use crate::policy::program::solve::Task;
 use crate::policy::program::solver_context::SolverContext;
 use crate::policy::program::strategy::{GaveUp, Unfit};
-use crate::program::{Goal, LinearObjective, Range, Singles};
+use crate::program::{Goal, LinearObjective, LinearSum, Range, Singles};
 
 /// A worker type is tied with a job's best one if the job loses less than this by it, relative to what time there is
 /// worth or to the price of the job's time, whichever is more.
@@ -42,7 +42,7 @@ pub(in crate::policy::program) fn all_droppable_met(
 ) -> bool {
     let Ok(n_columns) = searched_columns(solver, columns) else { return false };
     let bound = columns.bound();
-    let Some((singles, linear)) = bound.linear_objective() else { return false };
+    let Some(LinearSum { singles, linear }) = bound.linear_objective() else { return false };
     maximize(solver, &singles, &linear, n_columns).is_ok()
 }
 
@@ -50,7 +50,7 @@ impl Task<'_, '_> {
     /// The largest sum, refined.
     pub(super) fn maximize_linear(&mut self, solver: &mut SolverContext) -> Result<Optimum, GaveUp> {
         let bound = self.columns.bound();
-        let (singles, linear) =
+        let LinearSum { singles, linear } =
             bound.linear_objective().ok_or_else(|| GaveUp::Unfit(Unfit::without_linear_objective(&bound)))?;
         let mut found = maximize(solver, &singles, &linear, bound.columns().len())?;
         if self.refinement == Refinement::Utilization {
