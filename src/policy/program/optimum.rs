@@ -7,7 +7,7 @@ use crate::policy::program::solver_context::Answer;
 use crate::policy::program::water_filling::{FirstLevel, SaturationDuals};
 use crate::program::{BoundObjective, Demand, Formulation, LevelForm, Point, Route, Sense};
 
-/// The relative distance of the optimum from the level tried last up to which prices there are those of the optimum.
+/// The relative distance of the optimum from the level tried last up to which prices there explain the optimum.
 const TRIED_MAX: f64 = 1e-6;
 
 /// The kind of optimum that a policy asks for, by which its programs are chosen.
@@ -116,7 +116,7 @@ impl Optimum {
         reached.map_or_else(|| bound.value(point), |(level, throughputs)| level.at(&throughputs))
     }
 
-    /// Is the program that explains the optimum one at a level that was only tried, away from the optimum?
+    /// Whether the program that explains the optimum is one at a level that was only tried, away from the optimum.
     pub(super) fn explains_another_level(&self) -> bool {
         matches!(self.explaining, ExplainingProgram::Tried { level, .. } if is_another_level(level, self.bound))
     }
@@ -128,7 +128,7 @@ pub(super) struct ReachedLevel {
     pub(super) first: FirstLevel,
     /// The throughput of each member at a level of 0: [members].
     pub(super) base: Vec<f64>,
-    /// Is the inverse of the level raised?
+    /// Whether the inverse of the level is raised.
     pub(super) inverse: bool,
     /// Levels that no throughput changes.
     pub(super) fixed: Vec<f64>,
@@ -159,7 +159,7 @@ impl ReachedLevel {
     }
 }
 
-/// Is a level that was tried so far from the optimum that prices there are not those of the optimum?
+/// Whether a level that was tried is so far from the optimum that prices there do not explain the optimum.
 pub(super) fn is_another_level(tried: f64, optimum: f64) -> bool {
     optimum.is_finite() && (tried - optimum).abs() > TRIED_MAX * optimum.abs()
 }

@@ -251,8 +251,8 @@ pub(super) fn after_giving_up(columns: &ProgramColumns<'_>) -> Strategy {
     if columns.is_priced() { Strategy::Pairs } else { Strategy::Written }
 }
 
-/// The limits of pair pricing for programs of an objective. `usual` are those of the policy. `kinds` and `pairs`, asked
-/// for, price pairs, however few they are.
+/// The limits of pair pricing for programs of an objective. `usual`: the policy's limits. Where `kinds` or `pairs` is
+/// asked for, pairs are priced, however few they are.
 ///
 /// Pairs are not priced where an answer has time for every column (interior), where there is no basis to go on from
 /// (cones), and where a column is worth more than its throughput (`time_on`).
