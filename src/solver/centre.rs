@@ -14,20 +14,22 @@
 //!
 //! It is no backend of the [`registry`](super::registry), as it cannot do without weights.
 
+mod form;
 mod lines;
 
 use std::rc::Rc;
 
-use crate::program::{Program, Range, Sense};
+use crate::program::Program;
 use crate::solver::backend::{Backend, Feature, Limits, Solution, SolveError, Termination, WarmStart};
 use crate::solver::intake::{admit, without_columns};
-use crate::solver::normal::{Factor, Matrix, Plan, Products};
+use crate::solver::normal::{Factor, Plan, Products};
 use crate::solver::scaling::Scaled;
 use crate::solver::timing::Stopwatch;
-use lines::Lines;
+use form::Form;
 
 const NAME: &str = "centre";
-/// The sum of the products μ·w at the start, relative to Σ |q·v| there.
+/// The sum of the products μ·w at the start, relative to Σ |q·v| there. It must not be small beside the dual residual, which
+/// is as large as q: Newton's directions then point through the boundary, and steps end there.
 const FIRST_GAP: f64 = 100.0;
 /// At the start, z of a column satisfies its dual row, except that v·z is kept between this part of μ·w and μ·w
 /// divided by it.
@@ -36,6 +38,10 @@ const FIRST_SPREAD: f64 = 0.01;
 const SLACK_MIN: f64 = 0.01;
 /// Part of the way to the boundary that a step may go.
 const STEP: f64 = 0.9995;
+/// Part of the way to the boundary that a centring step may go, smaller so that the point stays away from the boundary.
+const CENTRING_STEP: f64 = 0.9;
+/// The length of a step, relative to the whole one, up to which it leads nowhere.
+const STEP_LENGTH_MIN: f64 = 1e-10;
 /// Steps after which the method stops without an answer; it takes about ten.
 const STEPS_MAX: u32 = 120;
 /// The most centring steps at the end of the path; Newton's method takes about four.
@@ -45,8 +51,6 @@ const OFF_PATH_MAX: f64 = 1e-4;
 /// The relative distance of products v·z from μ·w above which the answer is refused: rounding keeps it from the
 /// centre.
 const ASTRAY: f64 = 0.5;
-/// The distance of a free column's artificial lower bound from its implied one, relative to the implied one or to 1.
-const OUT_OF_REACH: f64 = 1e-4;
 /// A solution of normal equations is exact if it misses no more than this part of the right-hand side.
 const EXACT: f64 = 1e-12;
 
@@ -111,13 +115,12 @@ impl Backend for Centre {
             if limits.is_over(&clock) {
                 return Ok(without_columns(Termination::TimeLimit));
             }
-            if !state.advance(&form) {
-                return Err(failed("rounding ends its path early"));
-            }
+            state.advance(&form).map_err(|halt| failed(halt.reason()))?;
         }
         let target = state.mu(&form);
         for _ in 0..CENTRING_STEPS_MAX {
-            if state.off_path(&form, target) <= OFF_PATH_MAX || !state.centre(&form, target) {
+            // Where centring halts, the distance from the path decides below.
+            if state.off_path(&form, target) <= OFF_PATH_MAX || state.centre(&form, target).is_err() {
                 break;
             }
             steps += 1;
@@ -125,146 +128,8 @@ impl Backend for Centre {
         if state.off_path(&form, target) > ASTRAY {
             return Err(failed("rounding keeps it from the centre"));
         }
-        Ok(scaled.recover(program, form.read(&scaled.program, &state, steps)))
+        Ok(scaled.recover(program, form.read(&scaled.program, &state.v, &state.y, steps)))
     }
-}
-
-/// A program as the method takes it: minimize q·v subject to G v = b, v ≥ 0, where v has the columns from their lower
-/// bounds, then a slack for each row.
-struct Form {
-    /// The sense of the program: +1 to maximize, −1 to minimize.
-    sign: f64,
-    matrix: Matrix,
-    /// The program's column, and its lower bound, of each column here.
-    columns: Vec<(usize, f64)>,
-    /// The matrix's columns without slacks, laid out for products with vectors.
-    by_column: Lines,
-    /// The matrix's rows without slacks, laid out for products with vectors.
-    by_row: Lines,
-    /// Costs q of columns; those of slacks, all 0, are left out.
-    cost: Vec<f64>,
-    /// Bounds b: [rows].
-    bounds: Vec<f64>,
-    /// Weights w of columns, then of slacks.
-    weights: Vec<f64>,
-    /// The sum of the weights.
-    weight: f64,
-    /// The row here of each row of the program, and the sign by which it was multiplied; none for a row without bounds.
-    row_of: Vec<Option<(usize, f64)>>,
-    /// The value of each column of the program that is fixed, 0 for others: [the program's columns].
-    fixed: Vec<f64>,
-}
-
-impl Form {
-    fn of(program: &Program, weights: &BarrierWeights) -> Option<Self> {
-        let sign = if program.sense == Sense::Maximize { 1.0 } else { -1.0 };
-        let n = program.n_columns();
-        let (mut columns, mut place, mut fixed) = (Vec::new(), vec![None; n], vec![0.0; n]);
-        for column in 0..n {
-            let range = program.columns[column];
-            let lower = if range.lower.is_finite() { range.lower } else { below(program.implied[column]) };
-            if range.is_point() {
-                fixed[column] = range.lower;
-            } else if lower.is_finite() && range.upper == f64::INFINITY {
-                place[column] = Some(columns.len());
-                columns.push((column, lower));
-            } else {
-                return None;
-            }
-        }
-        let mut terms = vec![Vec::new(); columns.len()];
-        let (mut bounds, mut row_of, mut row_weights) = (Vec::new(), Vec::new(), Vec::new());
-        for (row, range) in program.rows.iter().enumerate() {
-            let (flip, bound) = match (range.lower.is_finite(), range.upper.is_finite()) {
-                (false, true) => (1.0, range.upper),
-                (true, false) => (-1.0, -range.lower),
-                (false, false) => {
-                    row_of.push(None);
-                    continue;
-                }
-                (true, true) => return None,
-            };
-            let mut bound = bound;
-            for (column, value) in program.row(row) {
-                match place[column] {
-                    Some(at) => {
-                        terms[at].push((bounds.len(), flip * value));
-                        bound -= flip * value * columns[at].1;
-                    }
-                    None => bound -= flip * value * fixed[column],
-                }
-            }
-            row_of.push(Some((bounds.len(), flip)));
-            bounds.push(bound);
-            row_weights.push(weights.rows[row]);
-        }
-        let cost = columns.iter().map(|(column, _)| -sign * program.cost[*column]).collect();
-        let weights: Vec<f64> =
-            columns.iter().map(|(column, _)| weights.columns[*column]).chain(row_weights).collect();
-        let weight = weights.iter().sum();
-        let (by_column, by_row) = (Lines::of(&terms), Lines::of(&transposed(&terms, bounds.len())));
-        let matrix = Matrix::of(terms, bounds.len());
-        Some(Self { sign, matrix, columns, by_column, by_row, cost, bounds, weights, weight, row_of, fixed })
-    }
-
-    fn n(&self) -> usize {
-        self.columns.len()
-    }
-
-    /// The costs of columns, then those of slacks, which are 0.
-    fn costs(&self) -> impl Iterator<Item = f64> {
-        self.cost.iter().copied().chain(std::iter::repeat_n(0.0, self.matrix.n_rows()))
-    }
-
-    fn read(&self, program: &Program, state: &State, steps: u32) -> Solution {
-        let mut columns = self.fixed.clone();
-        for ((column, lower), value) in self.columns.iter().zip(&state.v) {
-            columns[*column] = lower + value;
-        }
-        // Gᵀ y + z = q with q = −sign·cost: −y is the price of a row's bound in units of the maximized objective.
-        let dual = |row: &Option<(usize, f64)>| row.map_or(0.0, |(at, flip)| -self.sign * flip * state.y[at]);
-        Solution {
-            row_duals: self.row_of.iter().map(dual).collect(),
-            objective: program.objective(&columns),
-            columns,
-            iterations: u64::from(steps),
-            ..without_columns(Termination::Optimal)
-        }
-    }
-}
-
-impl Products for Form {
-    fn times(&self, v: &[f64]) -> Vec<f64> {
-        let mut product = v[self.n()..].to_vec();
-        self.by_row.add_products(v, &mut product);
-        product
-    }
-
-    fn transposed(&self, y: &[f64]) -> Vec<f64> {
-        let mut product = Vec::with_capacity(self.weights.len());
-        product.resize(self.n(), 0.0);
-        self.by_column.add_products(y, &mut product);
-        product.extend_from_slice(y);
-        product
-    }
-}
-
-/// The lower bound that the method gives a free column of this implied range: 0 if that is below the range. Else it is
-/// below the range, since the reduced cost of a column at its bound would be missing from the rows' prices; and only just
-/// below, since the distance to it moves the centre.
-fn below(implied: Range) -> f64 {
-    if implied.lower > 0.0 { 0.0 } else { implied.lower - OUT_OF_REACH * implied.lower.abs().max(1.0) }
-}
-
-/// The rows, in order of columns, of columns given as (row, coefficient) terms.
-fn transposed(terms: &[Vec<(usize, f64)>], n_rows: usize) -> Vec<Vec<(usize, f64)>> {
-    let mut rows = vec![Vec::new(); n_rows];
-    for (column, terms) in terms.iter().enumerate() {
-        for (row, value) in terms {
-            rows[*row].push((column, *value));
-        }
-    }
-    rows
 }
 
 /// A point of the method: v, z > 0 and y, with the quantities that follow from them.
@@ -289,6 +154,27 @@ enum Digits {
     All,
 }
 
+/// The reason why a point cannot be moved along the path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Halt {
+    /// The factor of the normal equations has a number that is NaN or infinite.
+    NotFinite,
+    /// A value of v or z is not above 0 after the step, for rounding.
+    Boundary,
+    /// The longest step that keeps v and z positive is shorter than `STEP_LENGTH_MIN`.
+    ShortStep,
+}
+
+impl Halt {
+    fn reason(self) -> &'static str {
+        match self {
+            Self::NotFinite => "its normal equations overflow",
+            Self::Boundary => "rounding puts its point on the boundary",
+            Self::ShortStep => "its steps have become too short to go on",
+        }
+    }
+}
+
 /// A step: the change of each part of a point.
 struct Step {
     v: Vec<f64>,
@@ -308,12 +194,12 @@ impl State {
         }
         let none = Vec::new;
         let mut state = Self { v, z, y, ratio: none(), primal: none(), dual: none(), plans: Vec::new() };
-        state.look(form);
+        state.update(form);
         state
     }
 
     /// Computes the quantities that follow from v, z and y.
-    fn look(&mut self, form: &Form) {
+    fn update(&mut self, form: &Form) {
         self.ratio.clear();
         self.ratio.extend(self.v.iter().zip(&self.z).map(|(v, z)| v / z));
         self.primal = form.times(&self.v);
@@ -347,13 +233,14 @@ impl State {
         products.zip(&form.weights).map(|(product, w)| (product / (mu * w) - 1.0).abs()).fold(0.0, f64::max)
     }
 
-    /// Takes a predictor and a corrector step. False where rounding allows none.
-    fn advance(&mut self, form: &Form) -> bool {
+    /// Takes a predictor and a corrector step.
+    fn advance(&mut self, form: &Form) -> Result<(), Halt> {
         let mu = self.mu(form);
-        let Some(factor) = Factor::of(&form.matrix, &self.ratio, &mut self.plans) else { return false };
+        let factor = Factor::of(&form.matrix, &self.ratio, &mut self.plans).ok_or(Halt::NotFinite)?;
         let complementarity: Vec<f64> = self.v.iter().zip(&self.z).map(|(v, z)| -v * z).collect();
         let predicted = self.step(form, &factor, &complementarity, Digits::Few);
-        let (primal, dual) = (reach(&self.v, &predicted.v), reach(&self.z, &predicted.z));
+        let primal = length_to_boundary(&self.v, &predicted.v);
+        let dual = length_to_boundary(&self.z, &predicted.z);
         let along = self.v.iter().zip(&predicted.v).zip(self.z.iter().zip(&predicted.z));
         let ahead: f64 = along.map(|((v, dv), (z, dz))| (v + primal * dv) * (z + dual * dz)).sum();
         let sigma = (ahead / form.weight / mu).clamp(0.0, 1.0).powi(3).max(1e-4);
@@ -363,35 +250,37 @@ impl State {
             .map(|((weight, product), (dv, dz))| sigma * mu * weight + product - dv * dz)
             .collect();
         let step = self.step(form, &factor, &corrected, Digits::All);
-        self.take(form, &step, STEP)
+        self.move_along(form, &step, STEP)
     }
 
-    /// Takes a Newton step towards the point of the path at μ. False if the step leads nowhere.
-    fn centre(&mut self, form: &Form, mu: f64) -> bool {
-        let Some(factor) = Factor::of(&form.matrix, &self.ratio, &mut self.plans) else { return false };
+    /// Takes a Newton step towards the point of the path at μ.
+    fn centre(&mut self, form: &Form, mu: f64) -> Result<(), Halt> {
+        let factor = Factor::of(&form.matrix, &self.ratio, &mut self.plans).ok_or(Halt::NotFinite)?;
         let complementarity: Vec<f64> =
             (0..self.v.len()).map(|at| mu * form.weights[at] - self.v[at] * self.z[at]).collect();
         let step = self.step(form, &factor, &complementarity, Digits::All);
-        self.take(form, &step, 0.9)
+        self.move_along(form, &step, CENTRING_STEP)
     }
 
-    /// Takes `part` of the longest step that keeps v and z positive, and no more than the whole one. False if it
-    /// leads nowhere: v or z is not positive all the same, or the step is shorter than 1e-10.
-    fn take(&mut self, form: &Form, step: &Step, part: f64) -> bool {
-        let (primal, dual) = (reach(&self.v, &step.v) * part, reach(&self.z, &step.z) * part);
-        let (primal, dual) = (primal.min(1.0), dual.min(1.0));
-        let go = |values: &mut [f64], steps: &[f64], length: f64| {
+    /// Moves the point by `part` of the longest step that keeps v and z positive, and by no more than the whole step.
+    fn move_along(&mut self, form: &Form, step: &Step, part: f64) -> Result<(), Halt> {
+        let primal = (length_to_boundary(&self.v, &step.v) * part).min(1.0);
+        let dual = (length_to_boundary(&self.z, &step.z) * part).min(1.0);
+        let add = |values: &mut [f64], steps: &[f64], length: f64| {
             values.iter_mut().zip(steps).for_each(|(value, step)| *value += length * step);
         };
-        go(&mut self.v, &step.v, primal);
-        go(&mut self.z, &step.z, dual);
-        go(&mut self.y, &step.y, dual);
+        add(&mut self.v, &step.v, primal);
+        add(&mut self.z, &step.z, dual);
+        add(&mut self.y, &step.y, dual);
         let positive = |values: &[f64]| values.iter().all(|value| *value > 0.0 && value.is_finite());
-        let goes_on = positive(&self.v) && positive(&self.z) && primal.max(dual) > 1e-10;
-        if goes_on {
-            self.look(form);
+        if !(positive(&self.v) && positive(&self.z)) {
+            return Err(Halt::Boundary);
         }
-        goes_on
+        if primal.max(dual) <= STEP_LENGTH_MIN {
+            return Err(Halt::ShortStep);
+        }
+        self.update(form);
+        Ok(())
     }
 
     /// The solution y of the normal equations for a right-hand side, and Gᵀ y.
@@ -406,7 +295,7 @@ impl State {
         }
     }
 
-    /// The Newton step with Z Δv + V Δz = `complementarity` and both residuals made 0.
+    /// The Newton step with Z Δv + V Δz = `complementarity` that makes both residuals 0.
     fn step(&self, form: &Form, factor: &Factor, complementarity: &[f64], digits: Digits) -> Step {
         let wanted = complementarity.iter().zip(&self.z).map(|(product, z)| product / z);
         let pull: Vec<f64> = self
@@ -430,21 +319,28 @@ impl State {
     }
 }
 
-/// Columns and slacks of a point that leaves every row about half of its bound. Columns in rows with a bound above 0 are
-/// placed first, then columns for which these make room, such as a level. Where there is no room, the point misses
-/// the row.
+/// Columns and slacks of a point that leaves every row about half of its bound. Columns with a lower bound of their own in
+/// rows with a bound above 0 are placed first, then free columns, such as a level, and columns for which the first make room.
+/// Free columns come second because, before the others are placed, their rows have no more room than the distance of their
+/// artificial lower bounds below 0, some 1e-4. A level that starts there makes the first μ, a multiple of the objective, 1e-4 of
+/// the dual residual, and from such a point Newton's steps end at the boundary at once. Where there is no room, the point
+/// misses the row.
 fn inside(form: &Form) -> Vec<f64> {
     let mut v = vec![0.0; form.n()];
     let mut left = form.bounds.clone();
-    for unplaced in [0.0, 1.0] {
+    for places_all in [false, true] {
+        let placed_now: Vec<bool> =
+            v.iter().zip(&form.columns).map(|(v, of)| *v == 0.0 && (places_all || !of.is_free)).collect();
         let mut totals = vec![0.0; left.len()];
-        for (_, (rows, values)) in v.iter().zip(form.matrix.terms()).filter(|(v, _)| **v == 0.0) {
+        for (_, (rows, values)) in placed_now.iter().zip(form.matrix.terms()).filter(|(now, _)| **now) {
             rows.iter().zip(values).for_each(|(row, value)| totals[*row] += value.max(0.0));
         }
         let parts: Vec<f64> = left.iter().zip(totals).map(|(left, total)| 0.5 * left / total).collect();
-        for (v, (rows, values)) in v.iter_mut().zip(form.matrix.terms()).filter(|(v, _)| **v == 0.0) {
+        let columns = v.iter_mut().zip(form.matrix.terms()).zip(&placed_now).filter(|(_, now)| **now);
+        for ((v, (rows, values)), _) in columns {
             let bounding = rows.iter().zip(values).filter(|(_, value)| **value > 0.0);
             let part = bounding.map(|(row, _)| parts[*row]).fold(f64::INFINITY, f64::min);
+            let unplaced = if places_all { 1.0 } else { 0.0 };
             *v = if part > 0.0 && part.is_finite() { part } else { unplaced };
             rows.iter().zip(values).for_each(|(row, value)| left[*row] -= value * *v);
         }
@@ -455,7 +351,7 @@ fn inside(form: &Form) -> Vec<f64> {
 }
 
 /// The length along `steps` at which the first of `values` is 0; at most 2, where 1 is the whole step.
-fn reach(values: &[f64], steps: &[f64]) -> f64 {
+fn length_to_boundary(values: &[f64], steps: &[f64]) -> f64 {
     // In four lanes, without branches.
     const LANES: usize = 4;
     let until = |value: &f64, step: &f64| if *step < 0.0 { -value / step } else { 2.0 };

@@ -1,5 +1,5 @@
 use super::*;
-use crate::program::Range;
+use crate::program::{Range, Sense};
 use crate::solver::Certificate;
 
 /// Program that maximizes x₀ + x₁ + x₂ + t where the x share 1 and t is at most 2: every division of 1 is optimal.
@@ -65,6 +65,36 @@ fn it_starts_inside_where_there_is_room() {
     let form = Form::of(&program, &weights(&[1.0; 3], &[1.0; 3])).unwrap();
     assert_eq!(inside(&form), [0.25, 0.25, 0.625, 0.5, 0.625, 1.375]);
     let answer = centred(&program, weights(&[1.0; 3], &[1.0; 3])).unwrap();
+    assert!(Certificate::of(&program, &answer).optimal && answer.iterations < 15, "{answer:?}");
+}
+
+/// Program of three like jobs, alone and in pairs of themselves, on eight fast workers and eight slow ones: the highest level,
+/// a free column, at which each has that part of a throughput of 7. The only optimum has the three alone on fast workers.
+fn highest_level() -> Program {
+    let mut program = Program::new(Sense::Maximize);
+    for _ in 0..4 {
+        program.push_column(Range::NON_NEGATIVE, Range { lower: 0.0, upper: 3.0 }, 0.0);
+    }
+    program.push_column(Range::FREE, Range { lower: 0.0, upper: 1.0 }, 1.0);
+    program.push_row(Range::at_most(3.0), [(0, 1.0), (1, 1.0), (2, 2.0), (3, 2.0)]);
+    program.push_row(Range::at_most(8.0), [(0, 1.0), (2, 1.0)]);
+    program.push_row(Range::at_most(8.0), [(1, 1.0), (3, 1.0)]);
+    program.push_row(Range::at_least(0.0), [(0, 7.0), (1, 1.0), (2, 7.0), (3, 1.0), (4, -21.0)]);
+    program
+}
+
+#[test]
+fn a_free_level_starts_below_what_the_other_columns_reach() {
+    let program = highest_level();
+    let weights = weights(&[3.0, 3.0, 3.0, 3.0, 1.0], &[3.0, 1.0, 1.0, 3.0]);
+    let form = Form::of(&program, &weights).unwrap();
+    // Each column has a twelfth of the row's 3; they reach 4, and the level's row is left half of it.
+    let start = inside(&form);
+    assert!((start[4] - 0.5 * 4.0 / 21.0).abs() < 1e-3, "{start:?}");
+    let answer = centred(&program, weights).unwrap();
+    for (value, expected) in answer.columns.iter().zip([3.0, 0.0, 0.0, 0.0, 1.0]) {
+        assert!((value - expected).abs() < 1e-6, "{:?}", answer.columns);
+    }
     assert!(Certificate::of(&program, &answer).optimal && answer.iterations < 15, "{answer:?}");
 }
 
