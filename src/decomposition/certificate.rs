@@ -1,28 +1,31 @@
-//! The certificate of jobs alone on worker types: violation, value and dual bound from their own numbers.
+//! The certificate of an optimum of jobs that share no workers: violation, value and dual bound from the jobs' own numbers.
 //!
 //! Any prices μ ≥ 0 of workers, τ ≥ 0 of classes' time and λ ≥ 0 of their throughputs bound the objective (Boyd &
-//! Vandenberghe, section 5.1), as [`dual_bound`](crate::solver::certificate::dual_bound) does for any program:
+//! Vandenberghe, *Convex optimization*, 2004, section 5.1), as [`dual_bound`](crate::solver::certificate::dual_bound) does for
+//! any program:
 //!
 //!   objective  ≤  Σ μ_j w_j + Σ τ_m n_m − Σ λ_m (b_m + t·d_m) + Σ max { c[m,j] y : 0 ≤ y ≤ most[m,j] }
 //!
-//! with c`[m,j]` = (λ_m + worth_m·by_type_j)·T`[m,j]`/n_m − τ_m − s_m μ_j; a level that is raised is itself such a
-//! variable, with coefficient 1 − Σ λ_m d_m. A logarithm is below its tangents: for any λ_m > 0,
+//! with c`[m,j]` = (λ_m + worth_m·by_type_j)·T`[m,j]`/n_m − τ_m − s_m μ_j. Type j has w_j workers; class m has n_m jobs of s_m
+//! workers, the throughput T`[m,j]` on type j, and the required throughput b_m + t·d_m at the level t; most`[m,j]` is the most
+//! class time that it can have on type j. A level that is raised is itself a variable such as y, with coefficient 1 − Σ λ_m d_m.
+//! A logarithm is below its tangents: for any λ_m > 0,
 //!
 //!   weight_m·log(throughput_m)  ≤  λ_m·throughput_m + weight_m·(log(weight_m / λ_m) − 1)
 //!
-//! so a sum of logarithms has the constants of its tangents in the bound. The estimated rounding error of the bound is
-//! added to it.
+//! so a sum of logarithms has the constants of its tangents in the bound. The rounding error of the bound, as estimated from
+//! the magnitudes of its terms, is added to it.
 
 use crate::decomposition::tolerances::SUM_ROUNDING;
 use crate::program::singles::{Goal, Singles};
 use crate::solver::certificate::{Certificate, OBJECTIVE_FLOOR, TOLERANCE};
 
-/// Class times, and the dual prices that bound the objective.
+/// Class times and the dual prices that bound the objective, in the instance's units.
 #[derive(Clone, Debug, Default)]
 pub struct PrimalDual {
-    /// Class time: [members × K].
+    /// Class time: `[members × K]`.
     pub time: Vec<f64>,
-    /// The level that all classes reach; 0 where no throughput is demanded.
+    /// The level that all classes reach, or rise by above a base; 0 where the goal has no level.
     pub level: f64,
     /// Dual price of a worker of each type: `[K]`.
     pub worker_price: Vec<f64>,
@@ -34,39 +37,45 @@ pub struct PrimalDual {
     pub passes: u32,
 }
 
-/// Sums of one pass over the classes.
+/// Sums and maxima over the classes.
 #[derive(Default)]
 struct Sums {
+    /// The objective's terms: worth of throughput, or weighted logarithms.
     worth: f64,
-    /// The dual bound, and the sum of the magnitudes of its terms.
+    /// The dual bound.
     bound: f64,
+    /// The sum of the magnitudes of the dual bound's terms.
     magnitude: f64,
-    /// Σ λ d.
+    /// The demand at the prices of throughput, Σ λ_m d_m.
     priced: f64,
     /// The least level that corresponds to the base of a class with demand.
     base_level: f64,
-    /// The largest term of the objective.
+    /// The largest magnitude that a term of the objective can have.
     term_max: f64,
     /// The largest weight of a logarithm.
     weight_max: f64,
+    /// The largest violation of a constraint, relative to the constraint's own size.
     violation: f64,
-    /// Workers of each type: `[K]`.
+    /// Workers of each type in use: `[K]`.
     used: Vec<f64>,
 }
 
 impl Sums {
+    /// Adds a term of the dual bound.
     fn add(&mut self, term: f64) {
         self.bound += term;
         self.magnitude += term.abs();
     }
 
+    /// Counts a constraint that is exceeded by `by`, below 0 where it holds, relative to `scale` or, if that is 0, to 1.
     fn exceeds(&mut self, by: f64, scale: f64) {
         self.violation = self.violation.max(by / if scale > 0.0 { scale } else { 1.0 });
     }
 }
 
 impl Certificate {
-    /// The certificate of class times and prices, from the classes' own numbers, in one pass over them.
+    /// The certificate of class times and prices for a goal, in one pass over the classes. Lists of wrong lengths, numbers that
+    /// are not finite and prices below 0 have one that is not optimal, with an infinite violation.
     pub fn of_jobs(singles: &Singles<'_>, goal: Goal<'_>, answer: &PrimalDual) -> Self {
         let instance = singles.instance();
         let (n, k) = (instance.n_members(), instance.n_types());
@@ -129,6 +138,7 @@ impl Certificate {
 }
 
 impl Sums {
+    /// Adds one class; `level_max` is the highest level that every class could reach alone.
     fn class(
         &mut self,
         singles: &Singles<'_>,
@@ -161,7 +171,7 @@ impl Sums {
             let (gain, rent) =
                 ((throughput_price + worth) * per_time, size * answer.worker_price[worker_type]);
             let reduced = gain - time_price - rent;
-            // Rounding of a reduced cost counts as a part of it.
+            // The rounding error of a reduced cost is added to it.
             self.add((reduced.max(0.0) + SUM_ROUNDING * (gain + time_price + rent)) * most);
         }
         let (demand, base) = (singles.demand[class], goal.base(class));
@@ -176,7 +186,8 @@ impl Sums {
         }
     }
 
-    /// Adds the logarithm of a throughput, and its tangent at a price of throughput.
+    /// Adds the weighted logarithm of a throughput to the objective, and to the bound the constant of its tangent with the slope of
+    /// a price of throughput; `largest` is the most throughput on one type.
     fn logarithm(&mut self, weight: f64, (throughput, largest): (f64, f64), throughput_price: f64) {
         self.worth += weight * throughput.ln();
         self.add(weight * ((weight / throughput_price).ln() - 1.0) + SUM_ROUNDING * weight);

@@ -1,55 +1,61 @@
 //! The demand of one job at given prices, where its objective is the logarithm of its throughput.
 //!
-//! Per unit of its weight, a job with throughputs T that needs σ workers maximizes
+//! Per unit of its weight, a job with throughputs T and σ workers per unit of weight maximizes
 //!
 //!   log Σ T`[k]`·x`[k]` − σ·Σ z`[k]`·x`[k]`        over x ≥ 0, Σ x ≤ 1
 //!
-//! at prices z of a worker's whole time. A job with *spare* time, which uses less than all of its time, spends one
-//! unit on the type with the highest throughput per price. A job without spare time moves along the upper hull of the
-//! points (z`[k]`, T`[k]`) to dearer and faster types while a unit of throughput costs less than it is worth, and
-//! ends on one type for all of its time, or on two.
+//! where x are fractions of its time and z prices of a worker's whole time. A job with *spare* time, which uses less than all of
+//! its time, spends one unit on the type with the highest throughput per price: the derivative of its objective in x`[k]`,
+//! T`[k]`/(T·x) − σ·z`[k]`, is 0 at a spending of 1. A job without spare time goes along the upper hull of the points
+//! (z`[k]`, T`[k]`) to dearer and faster types while a unit of throughput costs less than it is worth, and ends on one type for
+//! all of its time, or on two.
 
 use std::array;
 
 use crate::decomposition::tolerances::{APART, SAME};
 
-/// A job, or a class of identical jobs as one.
+/// A job, or a class of identical jobs as one job.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Job<const K: usize> {
-    /// Throughput on each type, 0 where it cannot run.
+    /// Throughput on each type, in the instance's units, 0 where it cannot run.
     pub(super) speed: [f64; K],
-    /// σ, per unit of its weight.
+    /// Number of workers that it needs, per unit of its weight: σ.
     pub(super) workers: f64,
-    /// Weight of the job, relative to the sum of all jobs' weights.
+    /// Weight of the job, as a part of the sum of all jobs' weights.
     pub(super) weight: f64,
 }
 
-/// The price of a worker of each type, and its inverse.
+/// The prices of types, with their inverses.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct TypePrices<const K: usize> {
+    /// Price of a worker's whole time on each type.
     pub(super) price: [f64; K],
+    /// 1 / price.
     inverse: [f64; K],
 }
 
-/// A box of prices: lists of one number for each type.
+/// A box of prices. L is a list of one number for each type.
 #[derive(Clone, Debug)]
 pub(super) struct PriceBox<L> {
+    /// The least price of each type.
     pub(super) low: L,
+    /// The largest price of each type.
     pub(super) high: L,
 }
 
-/// The types that a job uses at an optimum of its own.
+/// The types that a job uses at an optimum of its own objective.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Choice {
     /// One type, for less than all of its time.
     Spare(usize),
     /// One type for all of its time.
     All(usize),
-    /// A slow type and a fast one, together for all of its time.
+    /// A slow type and a fast type, in this order, together for all of its time.
     Both(usize, usize),
 }
 
 impl<const K: usize> TypePrices<K> {
+    /// The prices in a list, `[K]`.
     pub(super) fn of(price: &[f64]) -> Self {
         Self { price: array::from_fn(|k| price[k]), inverse: array::from_fn(|k| price[k].recip()) }
     }
@@ -63,13 +69,13 @@ impl PriceBox<Vec<f64>> {
 }
 
 impl<const K: usize> Job<K> {
-    /// Is a type faster than another by more than rounding?
+    /// True if a type is faster than the type `than` by more than rounding.
     #[inline]
     pub(super) fn is_faster(&self, type_: usize, than: usize) -> bool {
         self.speed[type_] > self.speed[than] * (1.0 + SAME)
     }
 
-    /// The optimal choice at positive prices; none if it runs nowhere.
+    /// The optimal choice at positive prices; none if the job runs on no type.
     #[inline]
     pub(super) fn choose(&self, prices: &TypePrices<K>) -> Option<Choice> {
         let (mut most, mut at) = (0.0, None);
@@ -87,7 +93,7 @@ impl<const K: usize> Job<K> {
                 let per_speed = (prices.price[k] - prices.price[at]) / (self.speed[k] - self.speed[at]);
                 (least, next) = if per_speed < least { (per_speed, Some(k)) } else { (least, next) };
             }
-            // A unit of throughput is worth the derivative of the logarithm, 1/throughput.
+            // `cost` of a unit of throughput is compared with its worth, the derivative 1/throughput of the logarithm.
             let cost = self.workers * least;
             match next {
                 Some(next) if cost * self.speed[next] < 1.0 => at = next,
@@ -98,7 +104,7 @@ impl<const K: usize> Job<K> {
         Some(Choice::All(at))
     }
 
-    /// Is a choice, which is optimal somewhere in a price box, optimal everywhere in it?
+    /// True if a choice that is optimal somewhere in a price box is optimal everywhere in it.
     #[inline]
     pub(super) fn is_sure(&self, choice: Choice, price_box: &PriceBox<[f64; K]>) -> bool {
         let (speed, workers) = (&self.speed, self.workers);
@@ -132,13 +138,13 @@ impl<const K: usize> Job<K> {
         }
     }
 
-    /// Does the job have spare time everywhere in a price box, whatever types it uses?
+    /// True if the job has spare time everywhere in a price box, whichever types it uses.
     #[inline]
     pub(super) fn has_spare(&self, price_box: &PriceBox<[f64; K]>) -> bool {
         (0..K).all(|k| self.speed[k] == 0.0 || self.workers * price_box.low[k] >= 1.0)
     }
 
-    /// Time fractions of a choice.
+    /// The time fractions on each type of a choice at prices.
     #[inline]
     pub(super) fn time(&self, choice: Choice, prices: &TypePrices<K>) -> [f64; K] {
         let mut time = [0.0; K];
@@ -155,7 +161,7 @@ impl<const K: usize> Job<K> {
         time
     }
 
-    /// The dual prices of throughput and of time that prove a choice optimal.
+    /// The dual prices of throughput and of time, per unit of weight, that prove a choice optimal at prices.
     #[inline]
     pub(super) fn proof(&self, choice: Choice, prices: &TypePrices<K>) -> (f64, f64) {
         let rent = |k: usize| self.workers * prices.price[k];

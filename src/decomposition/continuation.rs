@@ -2,9 +2,9 @@
 //!
 //! Demand is smoothed by the width (see [`smoothed_demand`](super::smoothed_demand)). At each width Newton's method
 //! finds the prices at which all workers but a few are demanded: a barrier of the width keeps prices positive and some
-//! workers idle. Prices at the next width are extrapolated from the last two, and the price box narrows, so that ever
+//! workers idle. Prices at the next width are extrapolated from the last two, and the price box narrows, so that at each width
 //! fewer jobs are undecided. At the last width, changes of prices are below the rounding of the prices themselves; they
-//! are kept apart from the prices, as relative shifts.
+//! are kept apart from the prices, as relative shifts. Widths are in units of the objective per unit of all weights.
 
 use crate::decomposition::choice::PriceBox;
 use crate::decomposition::demand::{Demand, Step, floor, newton};
@@ -13,54 +13,68 @@ use crate::decomposition::tolerances::{
     IDLE_WIDTHS, NARROWER, SHIFTS_MAX, STEP_MIN, STEP_WORTH_MIN, STEPS_MAX,
 };
 
-/// Prices to start at, the box they are in, the first width, and how far prices may move as it narrows, in widths.
+/// The start of a continuation.
 #[derive(Clone, Debug)]
 pub(super) struct ContinuationStart {
+    /// Price of a worker's whole time on each type, in units of the objective: `[K]`.
     pub(super) price: Vec<f64>,
+    /// The box in which prices are looked for.
     pub(super) price_box: PriceBox<Vec<f64>>,
+    /// The first smoothing width.
     pub(super) width: f64,
+    /// The distance that prices may move as the width goes to 0, in widths relative to prices.
     pub(super) moved: f64,
 }
 
-/// Why prices were not found in a box.
+/// The reason why no prices were found in a box.
 pub(super) enum Lost {
-    /// The prices are outside of the box; the last prices inside.
+    /// The prices are outside of the box; the last ones inside it, `[K]`.
     Outside(Vec<f64>),
-    /// Steps or time ran out.
+    /// Newton steps, evaluations or time ran out, or second derivatives are singular.
     Stuck,
 }
 
-/// The prices at the last width, and the box in which choices were known.
+/// The end of a continuation.
 #[derive(Clone, Debug)]
 pub(super) struct ContinuationEnd {
+    /// The prices at the last width, with their shifts.
     pub(super) place: Place<Vec<f64>>,
+    /// The last box: a job whose choice is optimal everywhere in it is decided.
     pub(super) price_box: PriceBox<Vec<f64>>,
 }
 
+/// The scalar product of two vectors.
 fn product(a: &[f64], b: &[f64]) -> f64 {
     a.iter().zip(b).map(|(a, b)| a * b).sum()
 }
 
-/// One sample's prices, followed as the width falls.
+/// The continuation of the prices of one sample.
 pub(super) struct Continuation<'a> {
+    /// The demand of the sample's jobs.
     pub(super) demand: Box<dyn Demand>,
     /// Workers of each type per unit of all weights: `[K]`.
     pub(super) capacity: &'a [f64],
+    /// The box in which prices are looked for, narrower from width to width.
     pub(super) price_box: PriceBox<Vec<f64>>,
+    /// The distance that prices may move as the width goes to 0, in widths relative to prices.
     pub(super) moved: f64,
+    /// Passes over the undecided jobs so far.
     pub(super) passes: u32,
-    /// Evaluations of undecided jobs so far, and at most.
+    /// Evaluations of undecided jobs so far.
     pub(super) evaluated: usize,
+    /// The most evaluations of undecided jobs.
     pub(super) evaluated_max: usize,
+    /// True once the time limit has passed.
     pub(super) late: &'a dyn Fn() -> bool,
 }
 
 impl Continuation<'_> {
+    /// The positions of types.
     fn types(&self) -> std::ops::Range<usize> {
         0..self.capacity.len()
     }
 
-    /// The largest part of a step that stays in the box and above 0.
+    /// The largest part, at most 1, of the relative changes `by` that keeps prices in the box and above a tenth of themselves.
     fn longest(&self, price: &[f64], by: &[f64]) -> f64 {
         let mut longest = 1.0_f64;
         for k in self.types() {
@@ -73,7 +87,8 @@ impl Continuation<'_> {
         longest
     }
 
-    /// The length of a step: the largest relative change of a price, with a floor under prices near 0.
+    /// The length of the relative changes `by`: the largest of them, each relative to the price plus a floor, as the relative
+    /// change of a price near 0 says little.
     fn length(&self, price: &[f64], by: &[f64]) -> f64 {
         let floor = floor(price, self.capacity);
         let low = |k: usize| floor[k].max(STEP_WORTH_MIN / self.capacity[k]);
@@ -81,6 +96,7 @@ impl Continuation<'_> {
         self.types().fold(0.0_f64, |most, k| most.max(part(k)))
     }
 
+    /// Newton's step from prices.
     fn step(&mut self, place: &Place<Vec<f64>>) -> Result<Step, Lost> {
         self.passes += 1;
         self.evaluated += self.demand.undecided();
@@ -104,7 +120,7 @@ impl Continuation<'_> {
             if self.length(&price, &step.by) <= STEP_MIN * width && longest >= 1.0 {
                 return Ok(at(1.0));
             }
-            // Prices that may be 0 are held back by 0, not by a box that is too narrow.
+            // A price of which the box includes 0 is bounded there by 0, not by a box that is too narrow.
             let outside = |k: usize| {
                 let next = price[k] * (1.0 + step.by[k]);
                 next > self.price_box.high[k] || self.price_box.low[k] > 0.0 && next < self.price_box.low[k]
@@ -117,7 +133,7 @@ impl Continuation<'_> {
             loop {
                 let next = at(part);
                 let there = self.step(&Place::of(next.clone(), shift.clone(), width))?;
-                // the objective's slope along the step: negative where the step was too long
+                // The slope along the step of minus the objective is negative where the step was too long.
                 let slope = |k: usize| there.falls[k] * step.by[k] * price[k] / next[k];
                 let slope_there: f64 = self.types().map(slope).sum();
                 if slope_there >= -0.5 * fall || part < 1e-12 {
@@ -130,7 +146,7 @@ impl Continuation<'_> {
         Err(Lost::Stuck)
     }
 
-    /// Follows prices to the width `last`, or to the part `part` of the worth of all workers if that is larger.
+    /// The prices at the width `last`, or at `part` times the worth of all workers if that is larger, followed from a start.
     pub(super) fn follow(
         &mut self,
         start: &ContinuationStart,
@@ -148,7 +164,7 @@ impl Continuation<'_> {
             let mut target = price.clone();
             let mut ahead = vec![0.0; price.len()];
             if let Some((older, wider)) = before {
-                // prices on a straight line in the width
+                // Extrapolate prices along a straight line in the width.
                 for k in self.types() {
                     let rate = (price[k] - older[k]) / (width - wider);
                     ahead[k] = rate * width;
@@ -167,10 +183,10 @@ impl Continuation<'_> {
         Ok(ContinuationEnd { place: Place::of(price, shift, width), price_box: self.price_box.clone() })
     }
 
-    /// Narrows the box about prices at a width: they may move by a number of widths, and twice as far as
-    /// extrapolation predicts, `ahead`.
+    /// Narrows the box about the prices at a width, `[K]`, which may still move by `moved` widths and by twice the change `ahead`,
+    /// `[K]`, that extrapolation to a width of 0 predicts.
     fn narrow(&mut self, price: &[f64], width: f64, ahead: &[f64]) {
-        // Where jobs spend little, prices matter little and are less certain.
+        // Where jobs spend little of their weights, prices matter little to them and are less certain.
         let worth = product(price, self.capacity).min(1.0);
         let about = PriceBox::about(price, self.capacity, self.moved * width / worth);
         for k in self.types() {
@@ -183,7 +199,7 @@ impl Continuation<'_> {
         self.demand.narrow(&self.price_box, price);
     }
 
-    /// The relative increases of prices at which all workers are demanded.
+    /// The relative increases of prices, `[K]`, at which all workers are demanded, within a part of the barrier.
     fn shift(&mut self, price: &[f64], width: f64) -> Result<Vec<f64>, Lost> {
         let mut shift = vec![0.0; price.len()];
         for _ in 0..SHIFTS_MAX {

@@ -3,17 +3,24 @@
 //! Only the capacities of worker types couple jobs. At given prices of worker types, each job's best response is
 //! computed by itself; the restricted master mixes the responses found so far such that capacities hold, and its duals
 //! are the next prices (Dantzig & Wolfe 1960). Responses to any prices prove a dual bound, and a mixture is a feasible
-//! answer: where the two meet, it is optimal. Jobs are grouped and each group's responses are mixed separately, so that
-//! few passes are enough. The first prices are those of a sample of the jobs, and the duals are kept in a box around
-//! them, which is widened where it binds.
+//! answer: where its objective equals the bound, it is optimal. Jobs are grouped and each group's responses are mixed
+//! separately, so that few passes are enough. The first prices are those of a sample of the jobs, and the duals are kept in a
+//! box around them, which is widened where it binds.
+//!
+//! Capacities are parts of all workers of a type, 1 for a search over all jobs, and prices are of all workers of a type
+//! together. Costs are minus the objective in the units of the search, in which the worth of all jobs is at most 1; levels are
+//! parts of the highest level that every job can reach alone.
 //!
 //! # Levels
 //!
-//! A level that is raised comes from above: the first is too high, and the restricted master minimizes the factor by
-//! which all capacities must be stretched to reach it. A response to a level becomes one to a lower level by scaling it
-//! or, where jobs have a base, by mixing it with the allocation that gives the base; so columns stay valid when the
-//! level falls. The dual bound on the level is the next level (Newton's step): level + (worth of all workers − cost of
-//! responses) / (derivative of that cost in the level). The level is reached when the stretch is 1.
+//! The highest level is approached from above. The first level is too high, and the restricted master minimizes the factor ψ,
+//! the *stretch*, by which all capacities must be multiplied to reach it. A response to a level becomes one to a lower level by
+//! scaling it or, where jobs have a base, by mixing it with the allocation that gives the base; so columns stay valid when the
+//! level falls. The next level is the dual bound on the level, a step of Newton's method on the equation worth = cost:
+//!
+//!   level + (worth of all workers − least cost of responses) / (derivative of that cost with respect to the level)
+//!
+//! The level is reached when the stretch is 1.
 
 use crate::decomposition::columns::Columns;
 use crate::decomposition::restricted_master::{MasterOptimum, RestrictedMaster};
@@ -23,84 +30,103 @@ use crate::decomposition::tolerances::{
     ROUNDING, SAMPLE_ERROR, SAMPLE_ERROR_MAX, SMOOTHING, SMOOTHING_STEP, STABLE_TYPES, WARM_PRICES_MAX,
 };
 
-/// The highest level that is tried, 1 being the highest that every job can reach alone.
+/// The highest level that is tried. At 1, the highest level that every job can reach alone, rounding could make a job
+/// infeasible.
 const HIGHEST: f64 = 1.0 - BELOW_HIGHEST;
 
-/// Prices of all workers of each type, and the level, at which jobs are priced out.
+/// Prices and the level at which jobs are priced out.
 #[derive(Clone, Debug)]
 pub(super) struct PricePoint {
+    /// Price of all workers of each type together: `[K]`.
     pub(super) price: Vec<f64>,
+    /// The level, as a part of the highest that every job can reach alone.
     pub(super) level: f64,
 }
 
 /// Prices to begin with, and the box in which the restricted master's duals are kept.
 #[derive(Clone, Debug)]
 pub(super) struct SearchStart {
-    /// Prices to price out at, one after the other, before any that come from the restricted master.
+    /// Prices to price out at, one after the other, before any that come from the restricted master: `[entries × K]`, at
+    /// least one.
     pub(super) prices: Vec<Vec<f64>>,
+    /// Lower end of the box: `[K]`.
     pub(super) low: Vec<f64>,
+    /// Upper end of the box: `[K]`.
     pub(super) high: Vec<f64>,
-    /// The first level; the highest if there is none.
+    /// The first level of a search that raises it, [`HIGHEST`] if there is none.
     level: Option<f64>,
 }
 
-/// Warm-start prices: the prices that proved the last search's bound, then the prices whose columns were mixed.
+/// Prices that a search leaves for the next: the prices that proved its bound, then those at which the columns of its mixture
+/// were found. Empty if there was none, or if it found no prices.
 #[derive(Clone, Debug, Default)]
 pub struct WarmPrices {
-    /// Price of a worker of each type, in units of the objective, for each entry.
+    /// Price of a worker of each type, in units of the objective: `[entries × K]`.
     pub(super) prices: Vec<Vec<f64>>,
-    /// The level reached, in its own units; 0 if there was none.
+    /// The level reached, in units of the instance; 0 if there was none.
     pub(super) level: f64,
 }
 
-/// Whether the level is held or raised.
+/// The goal of a search: the level is held, and cost is minimized, or it is raised.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum LevelGoal {
-    /// The level is held, and cost is minimized.
-    Hold { level: f64 },
+    /// The least cost at a level.
+    Hold {
+        /// The level that every job must reach.
+        level: f64,
+    },
     /// The highest level.
     Raise,
-    /// The highest level above a base, which corresponds to a level of at least `base` for every job.
-    RaiseAbove { base: f64 },
+    /// The highest level above a base, which jobs have at a level of zero.
+    RaiseAbove {
+        /// The least level, over jobs that demand something, that corresponds to a job's base.
+        base: f64,
+    },
 }
 
 /// Subproblems, capacities and start of a Dantzig-Wolfe search.
 pub(super) struct Search<'a> {
     /// Columns of the best responses at a point; none if a job cannot reach the level.
     pub(super) price_out: &'a dyn Fn(&PricePoint) -> Option<Columns>,
-    /// Columns of a feasible allocation to begin with, if one is known: of the held level, or of the base.
+    /// Columns of a feasible allocation, if one is known: one that has the held level, or the base.
     pub(super) given: Option<Columns>,
-    /// Capacity of each type for the jobs that are searched, as a part of all workers of the type.
+    /// Capacity of each type for the jobs that are searched, as a part of all workers of the type: `[K]`.
     pub(super) capacity: Vec<f64>,
+    /// Number of groups.
     pub(super) groups: usize,
     /// The part of all jobs that is searched: below 1 for a sample.
     pub(super) part: f64,
+    /// The first prices and the price box.
     pub(super) start: &'a SearchStart,
-    /// Relative gap to stop at.
+    /// Gap between the mixture's objective and the dual bound at which the search ends, relative to the bound.
     pub(super) gap: f64,
-    /// Has the time limit been reached?
+    /// True once the time limit has passed.
     pub(super) late: &'a dyn Fn() -> bool,
 }
 
-/// The end of a search.
+/// The result of a search: a mixture of columns, and the prices that prove the bound.
 pub(super) struct SearchEnd {
     /// The prices and the level that proved the bound.
     pub(super) at: PricePoint,
-    /// Do prices prove the bound? Not at the highest level, which one job alone limits.
+    /// True if `at` proves the bound; false at the highest level, which one job alone limits.
     pub(super) has_prices: bool,
     /// The level of the mixture.
     pub(super) level: f64,
-    /// Each point whose columns are mixed, and the weight of each group's column.
+    /// Each point whose columns are mixed, and the weight of each group's column there: `[groups]`.
     pub(super) mixture: Vec<(PricePoint, Vec<f64>)>,
-    /// Weight of each group's given column: [groups]
+    /// Weight of each group's column of the given allocation: `[groups]`.
     pub(super) given: Vec<f64>,
+    /// Passes over all jobs.
     pub(super) passes: u32,
 }
 
-/// The tightest dual bound so far, the point that proved it, and the derivative of cost in the level there.
+/// The tightest dual bound so far.
 struct DualBound {
+    /// The bound on cost, or on the level where that is raised.
     value: f64,
+    /// The point that proves it.
     at: PricePoint,
+    /// The derivative of the responses' least cost with respect to the level there.
     slope: f64,
 }
 
@@ -113,7 +139,8 @@ impl SearchEnd {
         mixed.into_iter().take(most).map(|(point, _)| point)
     }
 
-    /// Prices to begin the next level with, above this one; none where the first pass was the last.
+    /// Prices to begin the search for the next level of water filling with; none where the first responses fit, at prices that
+    /// say nothing.
     pub(super) fn next_prices(&self) -> Option<Vec<Vec<f64>>> {
         let mixed: Vec<Vec<f64>> = self.mixed(WARM_PRICES_MAX).map(|point| point.price.clone()).collect();
         let prices = if mixed.is_empty() { vec![self.at.price.clone()] } else { mixed };
@@ -121,30 +148,32 @@ impl SearchEnd {
     }
 }
 
-/// The number of groups of this many chunks of jobs.
+/// The number of groups for this many chunks of jobs.
 pub(super) fn groups(n_chunks: usize) -> usize {
     (n_chunks / GROUP_CHUNKS_MIN).clamp(1, GROUPS)
 }
 
-/// Dual price smoothing: the next prices are a mixture of the best dual point and of the restricted master's duals,
-/// which oscillate where worker types are many (Wentges 1997).
+/// Dual price smoothing: the next prices are a mixture of the prices of the best dual bound and of the restricted master's
+/// duals, which oscillate where worker types are many (Wentges, *Weighted Dantzig–Wolfe decomposition*, 1997).
 #[derive(Debug)]
 struct DualSmoothing {
+    /// True if prices are smoothed, false if the duals are used as they are.
     on: bool,
-    /// Weight of the best dual point, from 0 to 1.
+    /// Weight of the prices of the best dual bound, from 0 to 1.
     weight: f64,
-    /// The direction from the best dual point to the restricted master's duals, at the last prices.
+    /// The direction from the prices of the best dual bound to the restricted master's duals, as of the last smoothed prices:
+    /// `[K]`; empty where the last prices were not smoothed.
     direction: Vec<f64>,
 }
 
 impl DualSmoothing {
     fn of(types: usize, groups: usize) -> Self {
-        // Between the two limits, small instances have too few different columns for it to pay.
+        // Between the two limits, smoothing pays only where jobs are many enough for all groups.
         let on = types >= DEGENERATE_TYPES || types > STABLE_TYPES && groups == GROUPS;
         Self { on, weight: SMOOTHING, direction: Vec::new() }
     }
 
-    /// The next prices.
+    /// The next prices, from the prices of the best dual bound and the restricted master's duals.
     fn price(&mut self, best: &[f64], dual: Vec<f64>) -> Vec<f64> {
         if !self.on {
             return dual;
@@ -153,7 +182,9 @@ impl DualSmoothing {
         dual.iter().zip(&self.direction).map(|(dual, by)| dual - self.weight * by).collect()
     }
 
-    /// Adapts the weight: less where the bound still rises from the last prices towards the duals (Pessoa et al. 2018).
+    /// Adapts the weight to the columns of the last prices: less where the dual bound still rises from these prices towards the
+    /// duals, more where it falls (Pessoa et al., *Automation and combination of linear-programming based stabilization
+    /// techniques in column generation*, 2018). The derivative of the bound in the direction is usage − capacity.
     fn adapt(&mut self, columns: &Columns, capacity: &[f64]) {
         if self.direction.is_empty() {
             return;
@@ -170,7 +201,7 @@ impl DualSmoothing {
 }
 
 impl SearchStart {
-    /// A start without knowledge: the same worth for the workers of each type.
+    /// A start without knowledge: prices at which all workers of each type are worth the same.
     pub(super) fn anywhere(capacity: &[f64]) -> Self {
         let n = capacity.len() as f64;
         let price: Vec<f64> = capacity.iter().map(|capacity| 1.0 / (capacity * n)).collect();
@@ -178,12 +209,13 @@ impl SearchStart {
         Self { low: vec![0.0; price.len()], prices: vec![price], high, level: None }
     }
 
-    /// A price box around the prices of a sample of this size.
+    /// The start that a search over a sample of `size` jobs leaves: its prices, and a box around them.
     pub(super) fn of_sample(found: &SearchEnd, size: usize) -> Self {
         Self::about(vec![found.at.price.clone()], size, found.level)
     }
 
-    /// A price box around the first of some prices, with the error of a sample of this size; `prices` is not empty.
+    /// A start at some prices, at least one, with a box around the first of them that is as wide as the error of the prices of a
+    /// sample of `size` jobs.
     pub(super) fn about(prices: Vec<Vec<f64>>, size: usize, level: f64) -> Self {
         let error = (SAMPLE_ERROR / (size as f64).sqrt()).min(SAMPLE_ERROR_MAX);
         let most = prices[0].iter().fold(1e-12_f64, |most, price| most.max(*price));
@@ -193,12 +225,12 @@ impl SearchStart {
         Self { prices, low, high, level: Some(level) }
     }
 
-    /// This box, with other prices to begin with.
+    /// This start with other first prices and the same box.
     pub(super) fn at(&self, prices: Vec<Vec<f64>>) -> Self {
         Self { prices, ..self.clone() }
     }
 
-    /// This box with its prices scaled so that all workers together are worth 1 at each of them.
+    /// This start with each of its prices scaled so that all workers together are worth 1, and the box scaled as the first.
     fn normalized(&self, capacity: &[f64]) -> Self {
         let scaled = |of: &[f64], by: f64| of.iter().map(|price| price * by).collect::<Vec<f64>>();
         let unit = |price: &Vec<f64>| worth(price, capacity).recip();
@@ -217,23 +249,24 @@ impl LevelGoal {
         if let Self::Hold { level } = self { level } else { start.unwrap_or(HIGHEST).min(HIGHEST) }
     }
 
-    /// The dual bound that responses prove: on cost from below, or on the level from above.
+    /// The dual bound that responses prove: on cost from below where the level is held, else on the level from above.
     fn bound(self, at: &PricePoint, columns: &Columns, capacity: &[f64]) -> f64 {
         let worth = worth(&at.price, capacity);
         if self.is_held() {
             return columns.least - worth;
         }
-        // Where the slope is next to nothing, rounding is a large part of the step.
+        // Where the slope is near 0, the rounding of worth and cost is a large part of the step, and counts as part of it.
         let step = (worth - columns.least + ROUNDING * (worth + columns.least)) / columns.slope;
         if columns.slope > 0.0 { at.level + step } else { f64::INFINITY }
     }
 
-    /// Is a bound tighter than the other?
+    /// True if `bound` is tighter than the bound `than`.
     fn is_tighter(self, bound: f64, than: f64) -> bool {
         if self.is_held() { bound > than } else { bound < than }
     }
 
-    /// Has the restricted master's optimum met the bound? `stalled`: it no longer changes.
+    /// True if the restricted master's optimum has met the bound within the gap; `part` is the part of all jobs that is
+    /// searched, and `stalled` is true if the optimum no longer changes.
     fn is_met(self, objective: f64, bound: &DualBound, (gap, part): (f64, f64), stalled: bool) -> bool {
         match self {
             Self::Hold { .. } => objective - bound.value <= gap * bound.value.abs().max(OBJECTIVE_MIN * part),
@@ -246,11 +279,12 @@ impl LevelGoal {
         }
     }
 
-    /// The level at which a mixture that stretches capacities fits them, and the factor on its weights for that.
+    /// The level at which a mixture that needs the capacities times `stretch` fits them, and the factor on its weights for
+    /// that.
     fn shrunk(self, level: f64, stretch: f64) -> (f64, f64) {
         match self {
             Self::Hold { .. } => (level, 1.0),
-            // Here the mixture is shrunk by scaling its responses to the lower level: see `Search::found`.
+            // The responses are scaled to the lower level by `Search::found`.
             Self::Raise => (level / stretch.max(1.0), 1.0),
             Self::RaiseAbove { .. } => (level, 1.0 / stretch.max(1.0)),
         }
@@ -258,7 +292,8 @@ impl LevelGoal {
 }
 
 impl Search<'_> {
-    /// The optimum of a goal within the gap; none if a job cannot reach the level, or passes or time run out.
+    /// The optimum of a goal within the gap; none if a job cannot reach the level, if the restricted master fails, or if passes
+    /// or time run out.
     pub(super) fn solve(&self, goal: LevelGoal) -> Option<SearchEnd> {
         let capacity = &self.capacity;
         let start = if goal.is_held() { self.start.clone() } else { self.start.normalized(capacity) };
@@ -322,7 +357,7 @@ impl Search<'_> {
         None
     }
 
-    /// Turns responses to a level into responses to a lower level.
+    /// Turns the restricted master's columns into columns of the level times `factor`; nothing from a factor of 1 on.
     fn lower(&self, master: &mut RestrictedMaster, factor: f64) {
         match &self.given {
             _ if factor >= 1.0 => {}
@@ -345,8 +380,8 @@ impl Search<'_> {
         SearchEnd { at: bound.at.clone(), has_prices: true, level: 0.0, mixture, given, passes }
     }
 
-    /// The end of a search: the mixture at its level. A response to a higher level is mixed with the given allocation
-    /// or, without one, scaled.
+    /// The end of a search: the mixture, with weights times `factor`, at its level. A response to a higher level is mixed with
+    /// the given allocation or, where there is none, scaled. `at` proves the bound if `has_prices`.
     fn found(
         &self,
         (master, goal): (&RestrictedMaster, LevelGoal),
@@ -373,7 +408,7 @@ impl Search<'_> {
     }
 }
 
-/// The worth of capacities at prices.
+/// The worth of capacities at prices: the sum of their products.
 fn worth(price: &[f64], capacity: &[f64]) -> f64 {
     price.iter().zip(capacity).map(|(price, capacity)| price * capacity).sum()
 }

@@ -1,7 +1,7 @@
-//! Total demand of jobs at prices, and Newton's step of the dual of the Eisenberg-Gale program.
+//! Total demand of jobs at prices, and Newton's step for the dual of the Eisenberg-Gale program.
 //!
-//! A job whose choice is the same everywhere in the price box is decided, and decided jobs are summed: the spending of
-//! jobs that use one type for part of their time (*spare*), the workers of jobs that use one for all of it, and both
+//! A job whose choice is the same everywhere in the price box is *decided*. Decided jobs are summed by their choices: the weights
+//! of jobs that use one type for part of their time (*spare*), the workers of jobs that use one type for all of it, and both
 //! for jobs on two types, whose fraction on each follows from the difference of two prices. Only undecided jobs are
 //! evaluated one by one.
 
@@ -11,44 +11,49 @@ use crate::decomposition::choice::{Choice, Job, PriceBox, TypePrices};
 use crate::decomposition::smoothed_demand::{OptionOfJob, Place, Spending, UndecidedJob};
 use crate::decomposition::tolerances::PRICE_MIN;
 
-/// The demand of a sample of jobs, whatever the number of types it is compiled for.
+/// The demand of a sample of jobs, for code that is compiled once for all numbers of types.
 pub(super) trait Demand {
     /// The number of undecided jobs.
     fn undecided(&self) -> usize;
 
-    /// Decides the jobs whose optimal choice at prices in a narrower price box is sure everywhere in it.
+    /// Moves to a narrower price box: adds the undecided jobs whose choice at prices in it, `[K]`, is optimal everywhere in it to
+    /// the decided ones.
     fn narrow(&mut self, price_box: &PriceBox<Vec<f64>>, price: &[f64]);
 
-    /// Spending on each type, in parts of all weights, `[K]`, and its derivatives, [K × K], below and on the diagonal.
+    /// The spending on each type in parts of all weights, `[K]`, and the second derivatives of all jobs' smoothed values,
+    /// `[K × K]`, below and on the diagonal (see [`Spending`]).
     fn spending(&mut self, place: &Place<Vec<f64>>) -> (Vec<f64>, Vec<f64>);
 }
 
 /// The demand of a sample in code for K types: decided jobs are summed, undecided ones listed.
 #[derive(Clone, Debug)]
 pub(super) struct SampleDemand<const K: usize> {
-    /// Weights of jobs that use a type for part of their time.
+    /// Sum of the weights of jobs that use a type for part of their time.
     spare: [f64; K],
-    /// Workers that are used at any price.
+    /// Workers that decided jobs use whatever the prices in the box, per unit of all weights; below 0 where the part that
+    /// depends on prices, by `between`, is larger than the whole.
     taken: [f64; K],
-    /// Weights of jobs on two types: `[fast][slow]`.
+    /// Sum of the weights of jobs on two types: `[fast][slow]`.
     between: [[f64; K]; K],
     /// Undecided jobs with spare time everywhere in the price box: only their types are undecided.
     undecided_spare: Vec<UndecidedJob<K>>,
     /// The other undecided jobs.
     undecided: Vec<UndecidedJob<K>>,
-    /// A buffer.
+    /// A buffer for the options of one job.
     options: Vec<OptionOfJob>,
 }
 
-/// Newton's step, in parts of prices.
+/// Newton's step.
 pub(super) struct Step {
+    /// Relative change of each price: `[K]`.
     pub(super) by: Vec<f64>,
-    /// Derivatives of the objective in the logarithms of prices, with their signs changed.
+    /// Minus the derivative of the dual objective, with its barrier, with respect to a relative change of each price: `[K]`. It
+    /// is the worth of workers that are demanded in excess of those that there are.
     pub(super) falls: Vec<f64>,
 }
 
-/// A floor for the size of each price: there, all workers of the type are worth the part `PRICE_MIN` of the largest
-/// worth of a type's workers.
+/// The floor for the size of each price, at which all workers of the type are worth the part `PRICE_MIN` of the largest worth
+/// of a type's workers: `[K]`.
 pub(super) fn floor(price: &[f64], capacity: &[f64]) -> Vec<f64> {
     let worth = price.iter().zip(capacity).map(|(price, capacity)| price * capacity);
     let most = worth.fold(0.0_f64, f64::max);
@@ -56,11 +61,12 @@ pub(super) fn floor(price: &[f64], capacity: &[f64]) -> Vec<f64> {
 }
 
 impl PriceBox<Vec<f64>> {
+    /// The box of all prices.
     pub(super) fn anywhere(types: usize) -> Self {
         Self { low: vec![0.0; types], high: vec![f64::INFINITY; types] }
     }
 
-    /// The box about prices, each of which may be off by the part `off` of itself and its floor.
+    /// The box about prices, `[K]`, each of which may be off by the part `off` of the sum of itself and its floor.
     pub(super) fn about(price: &[f64], capacity: &[f64], off: f64) -> Self {
         let floor = floor(price, capacity);
         let by = |k: usize| off * (price[k] + floor[k]);
@@ -73,7 +79,7 @@ impl PriceBox<Vec<f64>> {
 }
 
 impl<const K: usize> SampleDemand<K> {
-    /// The demand of jobs where prices are in a box and near `price`; none if a job runs nowhere.
+    /// The demand of jobs where prices are in a box and near `price`; none if a job runs on no type.
     pub(super) fn of(
         jobs: impl Iterator<Item = Job<K>>,
         price_box: &PriceBox<Vec<f64>>,
@@ -102,7 +108,7 @@ impl<const K: usize> SampleDemand<K> {
         Some(demand)
     }
 
-    /// Adds a job of known choice.
+    /// Adds a decided job by its choice.
     #[inline]
     fn add(&mut self, job: &Job<K>, choice: Choice) {
         let workers = job.weight * job.workers;
@@ -118,7 +124,7 @@ impl<const K: usize> SampleDemand<K> {
         }
     }
 
-    /// Merges undecided jobs with spare time and the same throughputs: they use the same types.
+    /// Merges undecided jobs that have spare time and the same throughputs into one: they use the same types.
     fn merge(&mut self) {
         let rows: Vec<f64> = self.undecided_spare.iter().flat_map(|undecided| undecided.job.speed).collect();
         let mut merged: Vec<UndecidedJob<K>> = Vec::new();
@@ -126,7 +132,7 @@ impl<const K: usize> SampleDemand<K> {
             let next = &self.undecided_spare[at].job;
             match merged.last_mut().map(|last| &mut last.job) {
                 Some(last) if compare(&last.speed, &next.speed).is_eq() => {
-                    // A job of these that needs more workers has spare time wherever the one with the fewest has.
+                    // Each of these jobs has spare time wherever the one with the fewest workers has.
                     last.weight += next.weight;
                     last.workers = last.workers.min(next.workers);
                 }
@@ -137,12 +143,13 @@ impl<const K: usize> SampleDemand<K> {
     }
 }
 
+/// The lexicographic order of two rows of numbers.
 fn compare(one: &[f64], other: &[f64]) -> Ordering {
     let orders = one.iter().zip(other).map(|(one, other)| one.total_cmp(other));
     orders.fold(Ordering::Equal, Ordering::then)
 }
 
-/// Positions of the rows of a table in lexicographic order, equal ones as they are.
+/// The positions of the rows of a table in lexicographic order; equal rows are in their own order.
 fn order_of_rows(rows: &[f64], width: usize) -> Vec<usize> {
     let row = |at: usize| &rows[at * width..(at + 1) * width];
     let mut order: Vec<usize> = (0..rows.len() / width).collect();
@@ -195,7 +202,8 @@ impl<const K: usize> Demand for SampleDemand<K> {
     }
 }
 
-/// Newton's step from prices, with a barrier of the smoothing width; none if the derivatives are singular.
+/// Newton's step from prices of the smoothed dual, to which a barrier −μ/K·Σ log z of the smoothing width μ is added; none if the
+/// second derivatives are singular.
 pub(super) fn newton(demand: &mut dyn Demand, capacity: &[f64], place: &Place<Vec<f64>>) -> Option<Step> {
     let n = capacity.len();
     let (mut on, mut slope) = demand.spending(place);
@@ -208,7 +216,8 @@ pub(super) fn newton(demand: &mut dyn Demand, capacity: &[f64], place: &Place<Ve
     Some(Step { by, falls: on })
 }
 
-/// Solves a symmetric positive definite system by Cholesky's method, given below and on the diagonal.
+/// The solution of a symmetric positive definite system by Cholesky's method; the matrix, `[n × n]`, is given below and on the
+/// diagonal, and the right-hand side is `[n]`. None if a pivot is not positive and finite.
 fn solve(mut matrix: Vec<f64>, mut side: Vec<f64>) -> Option<Vec<f64>> {
     let n = side.len();
     for k in 0..n {
@@ -218,7 +227,7 @@ fn solve(mut matrix: Vec<f64>, mut side: Vec<f64>) -> Option<Vec<f64>> {
             row[j] = (row[j] - known) / above[j * n + j];
         }
         let known: f64 = (0..k).map(|i| row[i] * row[i]).sum();
-        // rounding must not make it singular
+        // The floor keeps rounding from making the matrix singular.
         let pivot = (row[k] - known).max(1e-14 * row[k]);
         if !(pivot > 0.0 && pivot.is_finite()) {
             return None;

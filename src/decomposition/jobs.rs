@@ -1,10 +1,11 @@
-//! Jobs batched eight wide, and their pricing subproblems.
+//! The pricing subproblems of jobs, eight side by side, and the searches over them.
 //!
 //! At prices of worker types and a level, a job pays q`[j]` for all of its time on type j and must reach a required
-//! throughput r. Its best response is a vertex of {time ≤ 1, throughput ≥ r}: one type for as long as r takes or for
-//! all of its time, or two types that together take all of it. Eight jobs are computed side by side ([`best_response`],
-//! [`lower_hull`]); a class of identical jobs counts as one job that needs the workers of all of them. The loop over
-//! prices is [`dantzig_wolfe`](super::dantzig_wolfe).
+//! throughput r. Its best response is a vertex of {time ≤ 1, throughput ≥ r}: one type for the part of its time that r takes,
+//! one type for all of its time, or two types that together take all of it. Eight jobs are computed side by side
+//! ([`best_response`], [`lower_hull`]); a class of identical jobs is one job here, which needs the workers of all of them. Time
+//! is a fraction of a job's time, throughput in the units of the instance. The loop over prices is
+//! [`dantzig_wolfe`](super::dantzig_wolfe).
 
 mod best_response;
 mod lower_hull;
@@ -31,46 +32,50 @@ use crate::program::singles::{Goal, Singles};
 use crate::solver::backend::Limits;
 use crate::solver::timing::Stopwatch;
 
-/// All jobs' pricing subproblems, in chunks of eight.
+/// The pricing subproblems of jobs, in chunks of eight. Lanes of the last chunk without a job have one that requires nothing and
+/// needs no workers.
 #[derive(Clone, Debug)]
 struct JobBatch {
-    /// Throughput on each type, 0 where a job cannot run: [chunks × K]
+    /// Throughput on each type, 0 where a job cannot run: `[chunks × K]`.
     speed: Vec<F64x8>,
-    /// Throughput required per unit of the level: [chunks]
+    /// Throughput required per unit of the search's level: `[chunks]`.
     demand: Vec<F64x8>,
-    /// Throughput required at a level of zero: [chunks], or empty.
+    /// Throughput required at a level of zero: `[chunks]`; empty if none is.
     base: Vec<F64x8>,
-    /// Workers that a job needs at once: [chunks]
+    /// Workers that a job needs at once, for a class those of all its jobs: `[chunks]`.
     workers: Vec<F64x8>,
-    /// Worth of a unit of throughput: [chunks], or empty if only the level counts.
+    /// Worth of a unit of throughput, in the search's units of the objective: `[chunks]`; empty if only the level counts.
     worth: Vec<F64x8>,
-    /// Factor on that worth, by the type on which the throughput is: `[K]`.
+    /// Factor on `worth` for throughput on each type: `[K]`.
     by_type: Vec<f64>,
-    /// Time fractions of a feasible allocation to begin with: [chunks × K], or empty.
+    /// Time fractions of a feasible allocation that has the held level, or the base: `[chunks × K]`; empty if none is known.
     given: Vec<F64x8>,
-    /// 1 where the required throughput must be met, 0 where the job may have no time at all instead: [chunks]; empty
+    /// 1 where the required throughput must be met, 0 where the job may have no time at all instead: `[chunks]`; empty
     /// where no droppable constraints are counted.
     due: Vec<F64x8>,
-    /// Jobs.
+    /// Number of jobs.
     n: usize,
-    /// Worker types, K, with the empty types up to a number that is compiled for.
+    /// Number of worker types, K, with empty types up to a number that code is compiled for.
     k: usize,
-    /// 1 / capacity, or 0 without workers: `[K]`.
+    /// The part of all workers of a type that one worker is, 0 for a type without workers: `[K]`.
     per_worker: Vec<f64>,
+    /// The passes over all jobs for K types.
     pass: PricingPass,
 }
 
-/// The units of a search: the highest level that every job can reach alone, and the factor that makes the objective at
-/// most 1.
+/// The units of a search.
 #[derive(Clone, Copy, Debug)]
 struct Units {
+    /// The unit of levels: the highest level that every job can reach alone.
     level: f64,
+    /// The factor on the objective that makes it at most 1; 1 where the objective is the level.
     objective: f64,
 }
 
-/// Class times that are optimal for a goal and the dual prices that certify them, with prices to warm-start the next
-/// search from; `near` are such prices of an earlier search. None if a class can reach no level, if there are more
-/// than 64 worker types, or if prices do not converge in time.
+/// Class times that are optimal for a goal and the dual prices that certify them, with prices to start the next search from;
+/// `near` are such prices of an earlier search. The relative gap is a part of `limits.tolerance`. None if a class can reach no
+/// level, if there are more than 64 worker types, or if prices do not converge in time. A goal of logarithms is solved by
+/// `nash_welfare`, with limits of its own.
 pub fn solve(
     singles: &Singles<'_>,
     goal: Goal<'_>,
@@ -81,7 +86,7 @@ pub fn solve(
         return nash_welfare::solve(singles, &of.weight, near, limits);
     }
     let limit = lowest_limit(singles, goal);
-    // A level that is held may require nothing of any class, and then has no limit.
+    // Where a held level demands nothing of any class, no class limits it, and any unit of levels will do.
     let held = matches!(goal, Goal::Worth { .. });
     let limit = if held && limit == f64::INFINITY { 1.0 } else { limit };
     if !(limit > 0.0 && limit.is_finite()) {
@@ -97,13 +102,14 @@ pub fn solve(
     Some((batch.primal_dual(singles, goal, &found, units), batch.warm_prices(&found, units)))
 }
 
-/// The highest level that every class could reach alone.
+/// The highest level above the goal's base that every class can reach if it has the cluster to itself; infinite if none demands
+/// anything.
 fn lowest_limit(singles: &Singles<'_>, goal: Goal<'_>) -> f64 {
     let limit = |class| singles.limit_above(class, goal.base(class));
     (0..singles.instance().n_members()).map(limit).fold(f64::INFINITY, f64::min)
 }
 
-/// The factor that makes the largest worth of all jobs together 1.
+/// The factor on the objective that makes the worth of all jobs 1 if each is on its best type for all of its time.
 fn objective_unit(singles: &Singles<'_>, goal: Goal<'_>) -> f64 {
     let Goal::Worth { worth, by_type, .. } = goal else { return 1.0 };
     let best = |most: f64, (speed, of): (&f64, &f64)| most.max(speed * of);
@@ -112,14 +118,15 @@ fn objective_unit(singles: &Singles<'_>, goal: Goal<'_>) -> f64 {
     if most > 0.0 { 1.0 / most } else { 1.0 }
 }
 
-/// A number of each of n jobs, in chunks; 0 in lanes without a job.
+/// The numbers `of` n jobs in chunks of eight, 0 in lanes without a job: `[chunks]`.
 fn lanes(n: usize, of: impl Fn(usize) -> f64) -> Vec<F64x8> {
     let lane = |job: usize| if job < n { of(job) } else { 0.0 };
     (0..n.div_ceil(LANES)).map(|chunk| F64x8(array::from_fn(|i| lane(chunk * LANES + i)))).collect()
 }
 
 impl JobBatch {
-    /// The jobs of an instance, without required throughputs; none if it has more worker types than code is compiled for.
+    /// The jobs of an instance, without required throughputs, worth and given allocation; none if it has more worker types than
+    /// code is compiled for.
     fn of_instance(singles: &Singles<'_>) -> Option<Self> {
         let instance = singles.instance();
         let (n, n_types) = (instance.n_members(), instance.n_types());
@@ -145,13 +152,15 @@ impl JobBatch {
         Some(batch)
     }
 
-    /// Fills lanes without a job with one that runs and requires nothing, so that every subproblem has an optimum.
+    /// Gives lanes without a job a throughput of 1 on the first type, so that every subproblem has an optimum.
     fn fill(&mut self) {
         for lane in self.n..self.demand.len() * LANES {
             self.speed[lane / LANES * self.k].0[lane % LANES] = 1.0;
         }
     }
 
+    /// The jobs of an instance with required throughputs, worth and given allocation of a goal, in the units of a search; none
+    /// if there are more worker types than code is compiled for.
     fn of(singles: &Singles<'_>, goal: Goal<'_>, units: Units) -> Option<Self> {
         let mut batch = Self::of_instance(singles)?;
         let (n, n_types) = (batch.n, singles.instance().n_types());
@@ -163,7 +172,7 @@ impl JobBatch {
                 given
             }
             Goal::Above { given, .. } => {
-                // A base may be rounded to more than a job can have.
+                // Rounding may have made a base larger than the job's highest throughput.
                 batch.base = lanes(n, |class| goal.base(class).min(singles.fastest(class)));
                 given
             }
@@ -181,7 +190,7 @@ impl JobBatch {
         Some(batch)
     }
 
-    /// Every `step`-th job.
+    /// A sample of the jobs: every `step`-th one, from the middle of the first `step` on.
     fn sample(&self, step: usize) -> Self {
         let jobs: Vec<usize> = (step / 2..self.n).step_by(step).collect();
         let sampled = |list: &[F64x8], width: usize| {
@@ -213,7 +222,8 @@ impl JobBatch {
         sample
     }
 
-    /// The start of a search from the prices that a similar one left; none if there was none.
+    /// The start of a search from the prices that a similar search left; none if it left none, or if they are of another number
+    /// of types.
     fn warm_start(&self, near: &WarmPrices, units: Units) -> Option<SearchStart> {
         let of_all = |(price, per_worker): (&f64, &f64)| {
             if *per_worker > 0.0 { price * units.objective / per_worker } else { 0.0 }
@@ -225,7 +235,7 @@ impl JobBatch {
         Some(SearchStart::about(near.prices.iter().map(scaled).collect(), self.n, near.level / units.level))
     }
 
-    /// The prices that a search leaves to the next.
+    /// The prices that a search leaves for the next, in the instance's units.
     fn warm_prices(&self, found: &SearchEnd, units: Units) -> WarmPrices {
         if !found.has_prices {
             return WarmPrices::default();
@@ -236,7 +246,8 @@ impl JobBatch {
         WarmPrices { prices: points.map(scaled).collect(), level: found.level * units.level }
     }
 
-    /// Searches from a `warm` start or, where there is none or it fails, from the prices of ever larger samples.
+    /// The optimum of a goal, searched from a `warm` start or, where there is none or it fails, from the prices of samples, each
+    /// of which is larger than the one before; none if the last search finds none.
     fn search(&self, goal: LevelGoal, warm: Option<SearchStart>, limits: &Limits) -> Option<SearchEnd> {
         let clock = Stopwatch::start();
         let late = || limits.is_over(&clock);
@@ -265,13 +276,13 @@ impl JobBatch {
             if above {
                 return found.next_prices().map(|prices| start.at(prices));
             }
-            // Where no type is scarce in a sample, it has no prices.
+            // A sample in which no type is scarce has no prices.
             found.has_prices.then(|| SearchStart::of_sample(&found, sample.n))
         });
         search(self, &start, gap)
     }
 
-    /// The used part of each type's capacity where jobs have the given time fractions.
+    /// The part of all workers of each type that the given allocation uses: `[K]`.
     fn used(&self) -> Vec<f64> {
         let mut used = vec![0.0; self.k];
         for (workers, parts) in self.workers.iter().zip(self.given.chunks_exact(self.k)) {
@@ -281,20 +292,20 @@ impl JobBatch {
         used
     }
 
-    /// The throughput required of a chunk's jobs.
+    /// The throughput that a level requires of a chunk's jobs.
     #[inline]
     fn required(&self, chunk: usize, level: f64) -> F64x8 {
         let above = self.demand[chunk] * level;
         self.base.get(chunk).map_or(above, |base| above + *base)
     }
 
-    /// The prices of one worker of each type, from a point's prices of all workers of each type.
+    /// The level and the prices of one worker of each type, from a point's prices of all workers of each type.
     fn at(&self, point: &PricePoint) -> WorkerPrices {
         let price = point.price.iter().zip(&self.per_worker).map(|(price, per_worker)| price * per_worker);
         WorkerPrices { price: price.collect(), level: point.level }
     }
 
-    /// Time fractions of the mixture: [jobs × types], without the empty types that were added.
+    /// The time fractions of a search's mixture, without empty types: `[jobs × types]`.
     fn mixed(&self, found: &SearchEnd, n_types: usize) -> Vec<f64> {
         let k = self.k;
         let mut time = vec![0.0; self.n * k];
@@ -315,7 +326,7 @@ impl JobBatch {
         time
     }
 
-    /// Class times of the mixture and the dual prices, in the instance's units.
+    /// The class times of a search's mixture and the dual prices, in the instance's units.
     fn primal_dual(
         &self,
         singles: &Singles<'_>,
@@ -343,7 +354,8 @@ impl JobBatch {
                 *price /= jobs;
             }
         } else if let Some(limiting) = (0..self.n).min_by(|a, b| limit_of(*a).total_cmp(&limit_of(*b))) {
-            // one class alone limits the level, whatever the others get
+            // The class that can reach the lowest level alone proves the bound by itself: its throughput is at most its
+            // time times its highest speed.
             answer.throughput_price[limiting] = 1.0;
             answer.time_price[limiting] = singles.fastest(limiting) / instance.multiplicity[limiting];
         }
@@ -361,7 +373,7 @@ impl JobBatch {
     }
 }
 
-/// Removes the empty types that were added: [jobs × K] becomes [jobs × types].
+/// Removes empty types from rows of numbers: `[jobs × K]` becomes `[jobs × n_types]`.
 pub(super) fn cut_rows(rows: &mut Vec<f64>, k: usize, n_types: usize) {
     let n = rows.len() / k;
     for row in (0..n).filter(|_| n_types < k) {
@@ -370,7 +382,7 @@ pub(super) fn cut_rows(rows: &mut Vec<f64>, k: usize, n_types: usize) {
     rows.truncate(n * n_types);
 }
 
-/// Makes time fractions of a job of each class the class times of all of its jobs.
+/// Turns time fractions of jobs into class times, the time fractions of a class's jobs added up: `[members × types]`.
 fn class_times(time: &mut [f64], singles: &Singles<'_>) {
     let instance = singles.instance();
     for (times, jobs) in time.chunks_exact_mut(instance.n_types()).zip(&instance.multiplicity) {

@@ -7,7 +7,7 @@
 use std::array;
 use std::ops::{Add, AddAssign, Div, Mul, Neg, Sub};
 
-/// Subproblems that are worked on at once.
+/// Number of subproblems in a vector.
 pub(crate) const LANES: usize = 8;
 
 /// One number for each of eight subproblems.
@@ -15,24 +15,27 @@ pub(crate) const LANES: usize = 8;
 pub(crate) struct F64x8(pub(crate) [f64; LANES]);
 
 impl F64x8 {
+    /// 0 in each lane.
     pub(crate) const ZERO: Self = Self([0.0; LANES]);
 
+    /// The larger number of each lane.
     #[inline]
     pub(crate) fn max(self, other: Self) -> Self {
         Self(array::from_fn(|i| if self.0[i] > other.0[i] { self.0[i] } else { other.0[i] }))
     }
 
+    /// The magnitude of each lane's number.
     #[inline]
     pub(crate) fn abs(self) -> Self {
         Self(array::from_fn(|i| self.0[i].abs()))
     }
 
-    /// The sum, from the first lane to the last.
+    /// The sum of all lanes, added up from the first lane to the last.
     pub(crate) fn sum(self) -> f64 {
         self.0.iter().sum()
     }
 
-    /// Does `is` hold for any of the eight?
+    /// True if `is` holds for the number of any lane.
     #[inline]
     pub(crate) fn any(self, is: impl Fn(f64) -> bool) -> bool {
         self.0.iter().fold(false, |any, value| any | is(*value))

@@ -1,14 +1,16 @@
-//! Decomposition by prices: optima of jobs alone on worker types, found without writing a program.
+//! Price decomposition: optima of jobs that share no workers, found without writing a linear program.
 //!
-//! In: [`Singles`](crate::program::Singles), the throughputs and demands of *classes* of identical jobs (an
+//! The input is [`Singles`](crate::program::Singles), the throughputs and demands of *classes* of identical jobs (an
 //! [`Instance`](crate::program::Instance) calls them members, and so do the shapes of lists, `[members]`), and
-//! [`Goal`](crate::program::Goal), the objective. Out: class times and the dual prices that certify them
-//! ([`PrimalDual`]), judged by [`Certificate::of_jobs`](crate::solver::Certificate::of_jobs). A class is searched for
-//! as one job that needs the workers of all its jobs.
+//! [`Goal`](crate::program::Goal), the objective. The output is class times and the dual prices that certify them
+//! ([`PrimalDual`]), judged by [`Certificate::of_jobs`](crate::solver::Certificate::of_jobs). Internally, a class is one job
+//! that needs the workers of all its jobs: `[jobs]` in the shapes of lists means the same as `[members]`. K is the number of
+//! worker types, in code that goes through all jobs with empty types up to a number for which that code is compiled
+//! (`types`).
 //!
-//! Only the capacities of worker types couple classes, so the program decomposes (Dantzig & Wolfe 1960): at given
-//! prices of worker types each class's subproblem has a closed-form best response, and a small restricted master
-//! program mixes responses and gives the next prices.
+//! Only the capacities of worker types couple classes, so the program decomposes (Dantzig & Wolfe, *Decomposition principle
+//! for linear programs*, 1960): at given prices of worker types each class's subproblem has a closed-form best response, and
+//! a small restricted master program mixes responses and gives the next prices.
 //!
 //! | objective | method | file |
 //! |---|---|---|
@@ -18,7 +20,8 @@
 //! | number of droppable constraints kept | Dantzig-Wolfe, level held | `jobs/droppable`, [`keep_droppable`] |
 //! | sum of logarithms (Nash welfare) | Eisenberg-Gale dual by smoothed Newton steps | `nash_welfare`, [`solve`] |
 //!
-//! Code that goes through all jobs is compiled for each number of worker types K (`types`), all else once.
+//! Prices are in units of the objective. The comment at each list says whether a price is of one worker's whole time or of all
+//! workers of a type together.
 
 mod lanes;
 mod tolerances;

@@ -1,16 +1,17 @@
 //! Nash welfare, the largest Σ weight·log(throughput), by the prices of its Eisenberg-Gale market.
 //!
 //! The optimum is the equilibrium of a market in which each job spends its weight on workers' time and cannot use
-//! more than all of its own time (Eisenberg & Gale 1959): prices z of worker types minimize the convex dual
+//! more than all of its own time (Eisenberg & Gale, *Consensus of subjective probabilities: the pari-mutuel method*, 1959): prices
+//! z of the w`[k]` workers of each type k minimize the convex dual
 //!
 //!   Σ w`[k]`·z`[k]`  +  Σ_m  max { weight·log(T x) − s z x : x ≥ 0, Σ x ≤ 1 }
 //!
-//! which bounds the optimum at any prices; its gradient is the excess supply of workers. At known prices a job's
-//! demand is in closed form ([`choice`](super::choice)). The prices of a sample decide most jobs' choices: jobs with
-//! the same choice everywhere in the price box are summed in closed form, and only undecided ones are evaluated one
-//! by one, fewer as the box shrinks. Where several choices are mixed at the optimum, demand is smoothed
-//! ([`smoothed_demand`](super::smoothed_demand)); the smoothing width goes to 0 and prices follow by Newton's method
-//! ([`continuation`](super::continuation)).
+//! where job m has throughputs T, needs s workers and spends the fractions x of its time. The dual bounds the optimum at any
+//! prices; its gradient is the excess supply of workers. At known prices a job's demand is in closed form
+//! ([`choice`](super::choice)). The prices of a sample decide most jobs' choices: jobs with a choice that is optimal everywhere
+//! in the price box are summed in closed form, and only undecided ones are evaluated one by one, fewer as the box shrinks. As
+//! several choices of a job are mixed at the optimum, demand is smoothed ([`smoothed_demand`](super::smoothed_demand)); the
+//! smoothing width goes to 0 and prices follow by Newton's method ([`continuation`](super::continuation)).
 
 use crate::decomposition::certificate::PrimalDual;
 use crate::decomposition::choice::{Job, PriceBox, TypePrices};
@@ -29,23 +30,27 @@ use crate::program::singles::Singles;
 use crate::solver::backend::Limits;
 use crate::solver::timing::Stopwatch;
 
-/// The market, and the passes over its jobs, compiled for its number of worker types.
+/// The market, with passes over its jobs that are compiled for its number of worker types.
 struct Market<'a> {
+    /// The classes of jobs.
     singles: &'a Singles<'a>,
     /// Weight of all jobs of a class: `[members]`.
     weight: &'a [f64],
+    /// The sum of all weights.
     weights: f64,
-    /// Workers of each type per unit of all weights, 1 for a type without any: `[K]`, with types that were added.
+    /// Workers of each type per unit of all weights, 1 for a type without workers and for an empty type: `[K]`.
     capacity: Vec<f64>,
+    /// Passes over undecided jobs so far.
     passes: u32,
-    /// The demand of every `step`-th class.
+    /// The demand of every `step`-th class where prices are in the box of a start; none if one of them runs on no type.
     demand: fn(&Market<'_>, usize, &ContinuationStart) -> Option<Box<dyn Demand>>,
-    /// Writes the class times and dual prices of all classes at the prices found.
+    /// Appends the class times and dual prices of all classes at the prices found; none if a class runs on no type.
     allocate: fn(&Market<'_>, &ContinuationEnd, &mut PrimalDual) -> Option<()>,
 }
 
-/// The largest sum of `weight`·log(throughput), `[members]`. None if weights are not positive, worker types too many
-/// (see `NASH_TYPES`), or if prices do not converge.
+/// Class times with the largest sum of `weight`·log(throughput), `[members]`, and the dual prices that certify them, with prices
+/// to start the next search from; `near` are such prices of an earlier search. None if a weight is not positive, if worker types
+/// are too many (see `NASH_TYPES`), if a class runs on no type, or if prices do not converge in time.
 pub(super) fn solve(
     singles: &Singles<'_>,
     weight: &[f64],
@@ -75,7 +80,7 @@ pub(super) fn solve(
     market?.solve(near, limits)
 }
 
-/// A class of a market as one job.
+/// A class of a market as one job that needs the workers of all its jobs.
 #[inline]
 fn job<const K: usize>(market: &Market<'_>, class: usize) -> Job<K> {
     let instance = market.singles.instance();
@@ -90,6 +95,7 @@ fn job<const K: usize>(market: &Market<'_>, class: usize) -> Job<K> {
     Job { speed, workers, weight: market.weight[class] / market.weights }
 }
 
+/// The demand of a sample: see [`Market::demand`].
 fn demand<const K: usize>(
     market: &Market<'_>,
     step: usize,
@@ -97,7 +103,7 @@ fn demand<const K: usize>(
 ) -> Option<Box<dyn Demand>> {
     let n = market.weight.len();
     let classes = (step / 2..n).step_by(step);
-    // Jobs of the sample have the weight of the jobs that they stand for.
+    // Each job of the sample has the weight of as many jobs as it represents.
     let stands_for = n as f64 / classes.len() as f64;
     let jobs = classes.map(|class| {
         let job = job::<K>(market, class);
@@ -106,6 +112,7 @@ fn demand<const K: usize>(
     Some(Box::new(SampleDemand::of(jobs, &start.price_box, &start.price)?))
 }
 
+/// The allocation at the prices found: see [`Market::allocate`].
 fn allocate<const K: usize>(
     market: &Market<'_>,
     found: &ContinuationEnd,
@@ -138,12 +145,12 @@ fn error(size: usize) -> f64 {
 }
 
 impl Market<'_> {
-    /// Prices with their shifts.
+    /// The prices that a search found, with their shifts: `[K]`.
     fn shifted(&self, found: &ContinuationEnd) -> Vec<f64> {
         (0..self.capacity.len()).map(|k| found.place.shifted(k)).collect()
     }
 
-    /// A start about prices with an error, at a width.
+    /// The start at a width of a search near prices, `[K]`, that have a relative error.
     fn about(&self, price: &[f64], error: f64, width: f64) -> ContinuationStart {
         let price_box = PriceBox::about(price, &self.capacity, error);
         let mut start = ContinuationStart { price: price.to_vec(), price_box, width, moved: MOVED };
@@ -151,7 +158,7 @@ impl Market<'_> {
         start
     }
 
-    /// Makes the box include 0 for types that may have idle workers.
+    /// Makes the start's box include a price of 0 for types that may have idle workers.
     fn free(&self, start: &mut ContinuationStart) {
         for (k, capacity) in self.capacity.iter().enumerate() {
             if start.price[k] * capacity < IDLE_WIDTHS_SAMPLE * start.width {
@@ -160,8 +167,9 @@ impl Market<'_> {
         }
     }
 
-    /// The prices of every `step`-th class; a price box that turns out to be too narrow is widened.
-    /// `(last, part)`: the width to end at (see [`Continuation::follow`]).
+    /// The prices of every `step`-th class, from a start, with a wider price box where the start's is too narrow. The search ends
+    /// at the width that [`Continuation::follow`] has for `last` and `part`. None if prices do not converge in
+    /// [`BOXES_MAX`] boxes, or in time.
     fn search(
         &mut self,
         step: usize,
@@ -207,6 +215,8 @@ impl Market<'_> {
         None
     }
 
+    /// The optimum and the prices that it leaves for the next search: from the prices that an earlier search left or, where there
+    /// are none or that fails, from samples.
     fn solve(mut self, near: &WarmPrices, limits: &Limits) -> Option<(PrimalDual, WarmPrices)> {
         let clock = Stopwatch::start();
         let late = || limits.is_over(&clock);
@@ -220,7 +230,7 @@ impl Market<'_> {
         Some((self.primal_dual(&found)?, near))
     }
 
-    /// The prices of all classes, from nothing: of ever larger samples, each started at the prices of the one before.
+    /// The prices of all classes, without knowledge of any: searched from those of a sample, found from those of a smaller one.
     fn search_by_samples(&mut self, late: &dyn Fn() -> bool) -> Option<ContinuationEnd> {
         let (n, k) = (self.weight.len(), self.capacity.len());
         let price = self.capacity.iter().map(|capacity| 1.0 / (capacity * k as f64)).collect();
@@ -235,7 +245,8 @@ impl Market<'_> {
         self.search(1, start, (WIDTH_LAST, 0.0), late)
     }
 
-    /// The start of a search from the prices that a similar one left; none if there was none.
+    /// The start of a search from the prices that a similar search left; none if it left none, or if they are of another number
+    /// of types.
     fn warm_start(&self, near: &WarmPrices) -> Option<ContinuationStart> {
         let price = near.prices.first().filter(|price| price.len() == self.capacity.len())?;
         let n = self.weight.len();
@@ -260,7 +271,7 @@ impl Market<'_> {
         for (times, size) in answer.time.chunks_exact(n_types).zip(&instance.scale_factor) {
             used.iter_mut().zip(times).for_each(|(used, time)| *used += size * time);
         }
-        // rounding must not use more workers than there are
+        // Scale down the times on types of which rounding made the classes use more workers than there are.
         let factor = |(used, workers): (f64, &f64)| if used > 0.0 { (workers / used).min(1.0) } else { 1.0 };
         let factors: Vec<f64> = used.into_iter().zip(&instance.capacity).map(factor).collect();
         for times in answer.time.chunks_exact_mut(n_types) {

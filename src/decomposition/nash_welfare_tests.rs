@@ -1,4 +1,4 @@
-//! Nash welfare against the program with a cone for each class: its own certificate, and the other solvers.
+//! Nash welfare by prices, judged by its certificate and against solvers of the program with a cone for each class.
 
 use super::dantzig_wolfe::WarmPrices;
 use super::jobs::solve;
@@ -12,10 +12,11 @@ use crate::solver::{Certificate, Limits, registry, solve_certified};
 /// The property that makes an instance hard.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Kind {
+    /// No two classes are alike.
     Distinct,
     /// Speeds of 1 and 2 only.
     Ties,
-    /// Eleven kinds of speeds.
+    /// Speeds repeat every eleven classes.
     Alike,
     /// Some classes do not run on some types, or need more workers than there are.
     Zeros,
@@ -40,6 +41,7 @@ const KINDS: [Kind; 8] = [
     Kind::Decades,
 ];
 
+/// A random instance of n classes and k worker types with a property.
 fn instance(kind: Kind, (n, k): (usize, usize), seed: u64) -> Instance {
     let mut draws = Draws(seed * 8 + kind as u64);
     (0..20).for_each(|_| _ = draws.next());
@@ -78,11 +80,13 @@ fn instance(kind: Kind, (n, k): (usize, usize), seed: u64) -> Instance {
     instance
 }
 
+/// The objective of Nash welfare.
 fn objective() -> Objective {
     let text = ObjectiveText::new(Sense::Maximize, "sum_over_jobs(weight * log(throughput))");
     Objective::check(&text, Vocabulary::default()).unwrap()
 }
 
+/// A certified optimum of Nash welfare, searched without prices to start from.
 fn bought(bound: &BoundObjective<'_>) -> (PrimalDual, Certificate) {
     bought_near(bound, &WarmPrices::default()).0
 }
@@ -149,7 +153,7 @@ fn types_that_are_added_change_nothing() {
 fn samples_of_many_classes_lead_to_the_prices_of_all() {
     let objective = objective();
     for (position, kind) in KINDS.into_iter().enumerate() {
-        // the last half of the classes is unlike the first, and a sample of every k-th class has both
+        // The last half of the classes is unlike the first, and a sample of every k-th class has both.
         let mut instance = instance(kind, (2500, 2 + position % 3), 9);
         let half = instance.throughput.len() / 2;
         instance.throughput[half..].iter_mut().for_each(|speed| *speed *= *speed);
@@ -213,7 +217,8 @@ fn wrong_prices_weaken_the_bound_and_wrong_shares_show() {
 
 #[test]
 fn classes_with_nothing_in_common_but_one_type_divide_it_by_weight() {
-    // by hand: 6 workers, weights 1, 2 and 9; the third has all of its time, 4 workers, and the others the rest by weight
+    // By hand: of 6 workers, the third job uses 4 all of the time, as its weight is 9; the first two, with weights 1 and 2, divide
+    // the time of the other 2 by weight.
     let mut instance = instance(Kind::Distinct, (3, 1), 0);
     instance.capacity = vec![6.0];
     instance.multiplicity = vec![1.0; 3];

@@ -1,16 +1,17 @@
 //! The restricted master program: the mixture of known columns that fits the capacities, and its dual prices.
 //!
-//!   minimize   Σ cost·λ + Σ high·excess − Σ low·slack     (a level that is raised: ψ in place of Σ cost·λ)
-//!   subject to Σ usage·λ + slack − excess = capacity      (a level that is raised: = ψ·capacity)
+//!   minimize   Σ cost·λ + Σ high·excess − Σ low·slack     (where the level is raised: ψ in place of Σ cost·λ)
+//!   subject to Σ usage·λ + slack − excess = capacity      (where the level is raised: = ψ·capacity)
 //!              Σ λ = 1 for every group,   λ, slack, excess, ψ ≥ 0
 //!
-//! ψ is the factor by which all capacities must be stretched. The costs of `slack` and `excess` keep the dual prices in
-//! the price box, between `low` and `high`, and any columns are feasible with an excess. A *round* is one pass's
-//! columns, one for each group, numbered in the order in which they were added.
+//! It has a capacity row for each worker type and a row for each group. λ is the weight of a column. ψ is the stretch, the
+//! factor by which all capacities must be multiplied. The costs of `slack` and `excess` keep the dual prices in the price box,
+//! between `low` and `high`, and any columns are feasible with an excess. A *round* is the columns of one pass, one for each
+//! group; rounds are numbered in the order in which they were added.
 //!
 //! The method is the revised primal simplex with an explicit inverse: rows are few, and after columns are added the
-//! last basis is still feasible and its inverse valid. Where pivots stall, the `first` variable in
-//! order is taken (Bland 1977).
+//! last basis is still feasible and its inverse valid. Where pivots stall, the variable that enters and the one that leaves are
+//! the first in order that may (Bland, *New finite pivoting rules for the simplex method*, 1977).
 
 use crate::decomposition::columns::Columns;
 use crate::decomposition::tolerances::{
@@ -18,53 +19,60 @@ use crate::decomposition::tolerances::{
     PIVOTS_MAX_DEGENERATE, PIVOTS_STALLED, REDUCED_COST, REDUCED_COST_STALLED,
 };
 
-/// A variable of the restricted master.
+/// A variable of the restricted master. The order of variables is that of Bland's rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Variable {
-    /// The slack of a capacity row.
+    /// The slack of a capacity row, by its worker type.
     Slack(usize),
-    /// The excess of a capacity row.
+    /// The excess of a capacity row, by its worker type.
     Excess(usize),
-    /// ψ.
+    /// The stretch ψ.
     Stretch,
-    /// λ of a column: its round times the number of groups, plus its group.
+    /// The weight λ of a column, by its round times the number of groups plus its group.
     Column(usize),
 }
 
 /// The restricted master program and its basis.
 #[derive(Debug)]
 pub(super) struct RestrictedMaster {
-    /// The capacity of each worker type: [types]
+    /// The capacity of each worker type, in parts of all workers of the type: `[types]`.
     capacity: Vec<f64>,
+    /// Number of groups.
     pub(super) groups: usize,
-    /// Is the objective ψ?
+    /// True if the objective is ψ, false if it is cost at fixed capacities.
     stretched: bool,
-    /// The price box: [types] each.
+    /// Lower end of the price box: `[types]`.
     low: Vec<f64>,
+    /// Upper end of the price box: `[types]`.
     high: Vec<f64>,
-    /// Cost of each column, [rounds × groups], and its usage, [rounds × types × groups].
+    /// Cost of each column: `[rounds × groups]`.
     cost: Vec<f64>,
+    /// Usage of each column, as parts of all workers of each type, divided by `size`: `[rounds × types × groups]`.
     usage: Vec<f64>,
+    /// The basic variables, in the order of `value`: `[types + groups]`; empty without columns.
     basis: Vec<Variable>,
-    /// Values of the basic variables: [types + groups]
+    /// Values of the basic variables: `[types + groups]`.
     value: Vec<f64>,
-    /// Inverse of the basis, row by row: [(types + groups)²]
+    /// Inverse of the basis, row by row: `[(types + groups) × (types + groups)]`; empty where it is to be computed.
     inverse: Vec<f64>,
     /// Pivots since the inverse was computed.
     pivots: usize,
-    /// Factor on the usage of all columns; the objective is multiplied by it instead.
+    /// Factor on the usage of all columns, from [`scale`](Self::scale). The program is solved without it, and the objective ψ
+    /// multiplied by it.
     size: f64,
 }
 
-/// The prices and the value of an optimum of the restricted master; [`parts`](RestrictedMaster::parts) has its weights.
+/// An optimum of the restricted master, by its prices and its value; [`parts`](RestrictedMaster::parts) has its weights.
 #[derive(Clone, Debug)]
 pub(super) struct MasterOptimum {
-    /// Dual price of each capacity, ≥ 0: [types]
+    /// Dual price of each capacity, ≥ 0: `[types]`.
     pub(super) price: Vec<f64>,
+    /// Least cost or, where the level is raised, least stretch, with the costs of slack and excess.
     pub(super) objective: f64,
 }
 
 impl RestrictedMaster {
+    /// The program without columns, of capacities, a number of groups, the objective (`stretched`: ψ) and a price box.
     pub(super) fn new(
         (capacity, groups): (Vec<f64>, usize),
         stretched: bool,
@@ -76,11 +84,12 @@ impl RestrictedMaster {
         Self { capacity, groups, stretched, low, high, cost, usage, basis, value, inverse, pivots, size }
     }
 
+    /// Number of capacity rows.
     fn rows(&self) -> usize {
         self.capacity.len()
     }
 
-    /// Adds a column for every group.
+    /// Adds a round: a column for every group.
     pub(super) fn add(&mut self, columns: &Columns) {
         self.cost.extend_from_slice(&columns.cost);
         for row in 0..self.rows() {
@@ -92,8 +101,9 @@ impl RestrictedMaster {
         }
     }
 
-    /// Makes the usage of all columns `factor` times itself plus 1 − `factor` times the given one, [groups × types]:
-    /// the columns of a lower level above a base. Only where capacities are stretched.
+    /// Mixes all columns with the given one of their group: their usage becomes `factor` times itself plus 1 − `factor` times
+    /// `given`, `[groups × types]`. These are the columns of a lower level above a base. The inverse
+    /// is computed again by the next [`solve`](Self::solve).
     pub(super) fn approach(&mut self, factor: f64, given: &[f64]) {
         let (rows, groups) = (self.rows(), self.groups);
         for (at, usage) in self.usage.iter_mut().enumerate() {
@@ -103,7 +113,8 @@ impl RestrictedMaster {
         self.inverse.clear();
     }
 
-    /// Multiplies the usage of all columns: those of a lower level. Only where capacities are stretched.
+    /// Multiplies the usage of all columns by `factor`: these are the columns of a lower level. This is right only where the
+    /// objective is ψ, which is proportional to usage.
     pub(super) fn scale(&mut self, factor: f64) {
         self.size *= factor;
     }
@@ -126,7 +137,7 @@ impl RestrictedMaster {
         self.basis = (0..rows).map(of_row).chain((last..self.cost.len()).map(Variable::Column)).collect();
     }
 
-    /// Calls `each` with the row and value of every coefficient of a variable; returns its cost.
+    /// The cost of a variable; calls `each` with the row and the value of every coefficient of it.
     fn read(&self, variable: Variable, mut each: impl FnMut(usize, f64)) -> f64 {
         let rows = self.rows();
         match variable {
@@ -152,17 +163,17 @@ impl RestrictedMaster {
         }
     }
 
-    /// The variables that are no columns.
+    /// The variables that are no columns: slacks, excesses and the stretch.
     fn shared(&self) -> impl Iterator<Item = Variable> + use<> {
         let rows = self.rows();
         let shared = (0..rows).map(Variable::Slack).chain((0..rows).map(Variable::Excess));
         shared.chain(self.stretched.then_some(Variable::Stretch))
     }
 
-    /// The optimum; none if rounding or degeneracy prevents one.
+    /// The optimum, from the last basis; none if rounding or degeneracy prevents one twice.
     pub(super) fn solve(&mut self) -> Option<MasterOptimum> {
         if self.inverse.is_empty() {
-            // after `approach`, the basis may be singular or infeasible
+            // Without an inverse, columns are the first or were mixed, and the basis may be singular or infeasible.
             if self.refactor().is_none() || self.least() < NEGATIVE {
                 self.begin();
                 self.refactor()?;
@@ -181,12 +192,12 @@ impl RestrictedMaster {
         self.improved()
     }
 
-    /// The least basic value, or 0.
+    /// The least basic value, at most 0.
     fn least(&self) -> f64 {
         self.value.iter().copied().fold(0.0, f64::min)
     }
 
-    /// Pivots until no reduced cost is negative; none after too many pivots, or if the basis becomes singular.
+    /// The optimum by pivots until no reduced cost is negative; none after too many pivots, or if the basis becomes singular.
     fn improved(&mut self) -> Option<MasterOptimum> {
         self.mend();
         let (mut stalled, mut before) = (0, f64::INFINITY);
@@ -214,11 +225,13 @@ impl RestrictedMaster {
         None
     }
 
+    /// The objective at the basic values, without `size`.
     fn objective(&self) -> f64 {
         let cost = self.basis.iter().map(|variable| self.read(*variable, |_, _| {}));
         cost.zip(&self.value).map(|(cost, value)| cost * value).sum()
     }
 
+    /// The dual value of each row, by sign those of a minimization: `[types + groups]`.
     fn duals(&self) -> Vec<f64> {
         let n = self.basis.len();
         let mut dual = vec![0.0; n];
@@ -232,7 +245,7 @@ impl RestrictedMaster {
         dual
     }
 
-    /// The largest reduced cost of a basic variable, which is 0 but for rounding in the inverse.
+    /// The largest magnitude of a basic variable's reduced cost, which is 0 but for rounding in the inverse.
     fn off(&self, dual: &[f64]) -> f64 {
         let off = |variable: &Variable| {
             let mut worth = 0.0;
@@ -242,7 +255,8 @@ impl RestrictedMaster {
         self.basis.iter().map(off).fold(0.0, f64::max)
     }
 
-    /// The variable with the least reduced cost, or the `first` with a negative one (Bland 1977); none at an optimum.
+    /// The variable that enters: the one with the least reduced cost or, by Bland's rule if `first`, the first with a negative
+    /// one; none at an optimum.
     fn entering(&self, dual: &[f64], first: bool) -> Option<Variable> {
         let mut best = (if first { REDUCED_COST_STALLED } else { REDUCED_COST }, None);
         let mut attempt = |variable: Variable, reduced: f64| {
@@ -262,7 +276,7 @@ impl RestrictedMaster {
         let (mut worth, groups) = (vec![0.0; self.groups], self.groups);
         let rounds = self.cost.chunks_exact(groups).zip(self.usage.chunks_exact(groups * of_rows.len()));
         for (round, (cost, usage)) in rounds.enumerate() {
-            // All groups side by side.
+            // The reduced costs of all groups are computed side by side.
             worth.fill(0.0);
             for (dual, usage) in of_rows.iter().zip(usage.chunks_exact(groups)) {
                 worth.iter_mut().zip(usage).for_each(|(worth, usage)| *worth += dual * usage);
@@ -279,7 +293,7 @@ impl RestrictedMaster {
     }
 
     /// Brings a variable into the basis, in place of the one that reaches 0 first; of several, the one with the largest
-    /// pivot, or the `first` in order.
+    /// pivot or, by Bland's rule if `first`, the first in order. None if no variable reaches 0.
     fn pivot(&mut self, entering: Variable, first: bool) -> Option<()> {
         let n = self.basis.len();
         let mut direction = vec![0.0; n];
@@ -288,7 +302,8 @@ impl RestrictedMaster {
                 *by += self.inverse[place * n + row] * value;
             }
         });
-        // Where rows are many, a larger pivot is worth basic values a little below zero: Harris 1973.
+        // Where rows are many, a larger pivot is worth basic values a little below zero (Harris, *Pivot selection methods of
+        // the Devex LP code*, 1973).
         let below = if self.rows() < DEGENERATE_TYPES || first { 0.0 } else { HARRIS };
         let pivots = || direction.iter().enumerate().filter(|(_, by)| **by > PIVOT_MIN);
         let reach = |(place, by): (usize, &f64)| (self.value[place].max(0.0) + below) / by;
@@ -329,7 +344,8 @@ impl RestrictedMaster {
         Some(())
     }
 
-    /// Inverts the basis anew (Gauss and Jordan, with row pivoting); none if it is singular.
+    /// Computes the inverse of the basis and the basic values again (Gauss–Jordan elimination with row pivoting); none if the
+    /// basis is singular.
     fn refactor(&mut self) -> Option<()> {
         let n = self.basis.len();
         let mut matrix = vec![0.0; n * n];
@@ -369,7 +385,7 @@ impl RestrictedMaster {
         Some(())
     }
 
-    /// Corrects the basic values by what the rows miss at them: one step of iterative refinement.
+    /// Corrects the basic values by the inverse times the residual of the rows: one step of iterative refinement.
     fn mend(&mut self) {
         let n = self.basis.len();
         let missed = self.residual();
@@ -378,7 +394,7 @@ impl RestrictedMaster {
         }
     }
 
-    /// The right-hand side less the basic variables' part of it.
+    /// The residual of the rows: the right-hand side minus the rows' values at the basic values, `[types + groups]`.
     fn residual(&self) -> Vec<f64> {
         let bound = |capacity: &f64| if self.stretched { 0.0 } else { *capacity };
         let mut remaining: Vec<f64> =
@@ -389,8 +405,8 @@ impl RestrictedMaster {
         remaining
     }
 
-    /// Widens the price box where it binds, by a factor of its width; true if it binds. A lower end of 0 never counts
-    /// as binding.
+    /// Widens the price box by `factor` times its width where it binds, and returns true if it binds. It binds above where an
+    /// excess is basic, and below where a slack is; a lower end of 0 never counts as binding, as no price is below 0.
     pub(super) fn widen(&mut self, factor: f64) -> bool {
         let mut widened = false;
         for variable in &self.basis {
@@ -410,7 +426,7 @@ impl RestrictedMaster {
         widened
     }
 
-    /// The weights of columns in the mixture: (round, group, weight).
+    /// The weights of columns in the mixture, those above 0, by round and group: (round, group, weight).
     pub(super) fn parts(&self) -> Vec<(usize, usize, f64)> {
         let basic = self.basis.iter().zip(&self.value);
         let part = basic.filter_map(|(variable, value)| match *variable {
@@ -429,12 +445,12 @@ mod tests {
     use crate::program::{Program, Range, Sense};
     use crate::solver::{Limits, registry};
 
-    /// Numbers in [0, 1), spread evenly (multiples of the golden ratio).
+    /// Numbers in [0, 1), spread evenly: the fractional parts of multiples of the golden ratio less 1.
     fn drawn(n: usize) -> impl Iterator<Item = f64> {
         (1..=n).map(|at| (at as f64 * 0.618_033_988_749_894_9).fract())
     }
 
-    /// The restricted master written out as other solvers see it.
+    /// The restricted master as a linear program for other solvers.
     fn written(master: &RestrictedMaster) -> Program {
         let mut program = Program::new(Sense::Minimize);
         let columns = (0..master.cost.len()).map(Variable::Column);
@@ -455,7 +471,8 @@ mod tests {
     #[test]
     fn mixtures_are_those_of_another_solver() {
         for stretched in [false, true] {
-            // All slack at the lowest prices is worth less than a stretch of one.
+            // Lower ends add up to 0.3: at these prices, slack in all rows is worth less than a stretch of 1, and the program is
+            // bounded.
             for rows in [1, 2, 3, 20] {
                 let (low, high) = (vec![0.3 / rows as f64; rows], vec![0.7; rows]);
                 let mut master = RestrictedMaster::new((vec![1.0; rows], 3), stretched, (low, high));

@@ -1,9 +1,10 @@
-//! Samples of jobs: prices of all jobs are searched from those of ever larger samples.
+//! Samples of jobs: the search for prices over all jobs starts at the prices of a sample, found from a smaller sample.
 
 use crate::decomposition::tolerances::SAMPLE_GROWTH;
 
-/// The start of a search over all n jobs: `next` improves a start by a search over every `step`-th job, from the smallest
-/// sample on, which has at most `sample_max` jobs; where it gives nothing, the start stays.
+/// The start of a search over all n jobs, improved by searches over samples of them. `next` gives the start that a search over
+/// every `step`-th job leaves; where it gives none, the start before it stays. The first sample has about `sample_max` jobs
+/// at most, and each one after it at most [`SAMPLE_GROWTH`] times as many as the one before.
 pub(super) fn by_samples<S>(
     (n, sample_max): (usize, usize),
     mut start: S,

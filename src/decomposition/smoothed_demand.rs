@@ -1,11 +1,13 @@
 //! Softmax-smoothed demand of jobs whose choice the price box does not decide.
 //!
-//! A job's value at prices is the largest of the values u`[r]` of its options. Smoothing replaces it by μ·log Σ
-//! exp(u`[r]`/μ), which is larger by at most μ times the logarithm of the number of options. Its derivatives are
-//! those of the mixture of options with weights exp(u`[r]`/μ). The mixture has feasible time fractions and, as the
-//! logarithm is concave, is worth no less than the options are on average.
+//! A job's value at prices, per unit of its weight, is the largest of the values u`[r]` of its options: one type for part of its
+//! time or for all of it, or two types for all of it. Smoothing replaces it by μ·log Σ exp(u`[r]`/μ), where μ is the smoothing
+//! *width*; this is larger by at most μ times the logarithm of the number of options. Its gradient is that of the mixture of
+//! options with weights exp(u`[r]`/μ) / Σ exp(u/μ). The mixture has feasible time fractions and, as the logarithm is concave, is
+//! worth no less than the options are on average.
 //!
-//! Derivatives are with respect to the logarithms of prices, so that −∂u/∂log z`[k]` is the spending on type k.
+//! Derivatives are with respect to relative changes of prices: −z`[k]`·∂u/∂z`[k]` is the spending on type k, and a second
+//! derivative is z`[j]`·z`[k]`·∂²u/∂z`[j]`∂z`[k]`.
 
 use std::array;
 
@@ -15,42 +17,51 @@ use crate::decomposition::tolerances::WORSE;
 /// A job whose choice is undecided, with the logarithms of its numbers.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct UndecidedJob<const K: usize> {
+    /// The job.
     pub(super) job: Job<K>,
+    /// Logarithm of its throughput on each type.
     log: [f64; K],
+    /// Logarithm of its workers per unit of weight.
     log_workers: f64,
 }
 
-/// Prices and the smoothing width: lists of one number for each type.
+/// Prices and the smoothing width. L is a list of one number for each type.
 #[derive(Clone, Debug)]
 pub(super) struct Place<L> {
+    /// Price of a worker's whole time on each type, without its shift.
     pub(super) price: L,
+    /// Logarithm of each price.
     log: L,
-    /// Relative increases of prices, too small to be added to them.
+    /// Relative increase of each price, kept apart as it may be below the rounding of the price.
     pub(super) shift: L,
-    /// μ
+    /// The smoothing width μ.
     pub(super) width: f64,
 }
 
-/// Spending on each type, and its derivatives with their signs changed.
+/// The derivatives of jobs' smoothed values, times their weights, with respect to relative changes of prices.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Spending<const K: usize> {
+    /// Spending on each type in parts of all weights, minus the first derivative.
     pub(super) on: [f64; K],
-    /// Symmetric; below and on the diagonal.
+    /// The second derivatives, a symmetric matrix of which the part below and on the diagonal is filled.
     pub(super) slope: [[f64; K]; K],
 }
 
-/// An option of a job, and its derivatives: two types, the second of which may be unused.
+/// An option of a job, on one type or two, with its derivatives.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct OptionOfJob {
-    /// u; its weight once all options are known.
+    /// Its value u; once all options are known, its weight in the mixture, not normalized.
     value: f64,
+    /// The types; of an option on one type, that type twice.
     types: [usize; 2],
+    /// Spending on each of the types per unit of weight, 0 on the second of an option on one type.
     spent: [f64; 2],
-    /// The second derivative is the square of this.
+    /// The second derivative of the value in the prices of types i and h is bend`[i]`·bend`[h]`.
     bend: [f64; 2],
 }
 
 impl Place<Vec<f64>> {
+    /// Prices, `[K]`, with their shifts, `[K]`, at a width.
     pub(super) fn of(price: Vec<f64>, shift: Vec<f64>, width: f64) -> Self {
         let log = price.iter().map(|price| price.ln()).collect();
         Self { price, log, shift, width }
@@ -69,10 +80,12 @@ impl Place<Vec<f64>> {
 }
 
 impl<const K: usize> Spending<K> {
+    /// The derivatives of no jobs.
     pub(super) const NONE: Self = Self { on: [0.0; K], slope: [[0.0; K]; K] };
 }
 
 impl<const K: usize> UndecidedJob<K> {
+    /// A job with its logarithms.
     pub(super) fn of(job: Job<K>) -> Self {
         Self { job, log: job.speed.map(f64::ln), log_workers: job.workers.ln() }
     }
@@ -87,7 +100,7 @@ impl<const K: usize> UndecidedJob<K> {
         parts.map(|part| part / all)
     }
 
-    /// Adds the spending of a job with spare time.
+    /// Adds the spending of a job with spare time, and its second derivatives.
     #[inline]
     pub(super) fn spend_spare(&self, at: &Place<[f64; K]>, sum: &mut Spending<K>) {
         let (parts, weight) = (self.parts(at), self.job.weight);
@@ -101,7 +114,7 @@ impl<const K: usize> UndecidedJob<K> {
         }
     }
 
-    /// Adds the spending of any job; `options` is a buffer.
+    /// Adds the spending of a job that need not have spare time, and its second derivatives; `options` is a buffer.
     pub(super) fn spend(&self, at: &Place<[f64; K]>, options: &mut Vec<OptionOfJob>, sum: &mut Spending<K>) {
         let all = self.options(at, options);
         let (mut on, mut slope) = ([0.0; K], [[0.0; K]; K]);
@@ -123,7 +136,7 @@ impl<const K: usize> UndecidedJob<K> {
         }
     }
 
-    /// Time fractions at a place in a price box.
+    /// The job's time fractions on each type at prices in a price box; `options` is a buffer.
     pub(super) fn time(
         &self,
         at: &Place<[f64; K]>,
@@ -144,8 +157,8 @@ impl<const K: usize> UndecidedJob<K> {
         array::from_fn(|k| spent[k] / (self.job.workers * at.price[k]))
     }
 
-    /// Fills `options` with the options, those far below the best left out, each with its weight as its `value`;
-    /// returns the sum of the weights.
+    /// The sum of the weights of the job's options. Fills `options` with the options, each with its weight as its `value`; an
+    /// option is left out if its value is far below the best value of the options before it.
     fn options(&self, at: &Place<[f64; K]>, options: &mut Vec<OptionOfJob>) -> f64 {
         options.clear();
         let mut most = f64::NEG_INFINITY;
@@ -179,7 +192,7 @@ impl<const K: usize> UndecidedJob<K> {
         }
         let mut all = 0.0;
         for option in options.iter_mut() {
-            // Shifts are too small for prices, but not for the differences of values.
+            // A shift may be below the rounding of a price, but not of a difference of values.
             let lost =
                 option.spent[0] * at.shift[option.types[0]] + option.spent[1] * at.shift[option.types[1]];
             option.value = weight((option.value - most) - lost, at.width);
@@ -188,13 +201,14 @@ impl<const K: usize> UndecidedJob<K> {
         all
     }
 
-    /// The option of all time on one type.
+    /// The option of all time on one type, the cost of which is `rent`.
     #[inline]
     fn all(&self, k: usize, rent: f64) -> OptionOfJob {
         OptionOfJob { value: self.log[k] - rent, types: [k, k], spent: [rent, 0.0], bend: [0.0; 2] }
     }
 
-    /// All of the time on two types or one of them; none if its value is below `least`.
+    /// The option of all time on two types, or on one of them where that is better; none if its value is surely below `least`.
+    /// `rents` are the costs of all of the time on the slow type and on the fast one.
     #[inline]
     fn both(&self, slow: usize, fast: usize, rents: [f64; 2], least: f64) -> Option<OptionOfJob> {
         let speeds = [self.job.speed[slow], self.job.speed[fast]];
@@ -209,7 +223,7 @@ impl<const K: usize> UndecidedJob<K> {
         let ratio = speeds[0] / gain;
         let part = (1.0 / dearer - ratio).clamp(0.0, 1.0);
         let cost = rents[0] + dearer * part;
-        // a logarithm is below its tangents
+        // A logarithm is below its tangents, which bound the value at less cost than it takes to compute it.
         let from_slow = self.log[slow] + (reached / speeds[0] - 1.0);
         let from_fast = self.log[fast] + (reached / speeds[1] - 1.0);
         if from_slow.min(from_fast) - cost < least {
@@ -224,7 +238,7 @@ impl<const K: usize> UndecidedJob<K> {
     }
 }
 
-/// The weight of an option that is better than the best one by `better`, which is at most 0 but for shifts.
+/// The weight of an option whose value exceeds the best by `better`, which is at most 0 but for shifts.
 #[inline]
 fn weight(better: f64, width: f64) -> f64 {
     if better < -WORSE * width { 0.0 } else { (better / width).exp() }

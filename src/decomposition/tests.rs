@@ -12,6 +12,7 @@ use crate::solver::{Certificate, Limits, Solution, Termination, registry};
 /// The property that makes an instance hard.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Kind {
+    /// No two classes are alike.
     Distinct,
     /// Speeds of 1 and 2 only.
     Ties,
@@ -21,11 +22,11 @@ enum Kind {
     NoWorkers,
     /// One class alone limits the level.
     Alone,
-    /// Some demand nothing.
+    /// Some classes demand nothing.
     Undemanding,
     /// There are ten types or more.
     Many,
-    /// There are so many types that some are added.
+    /// There are so many types that empty types are added.
     Padded,
 }
 
@@ -40,6 +41,7 @@ const KINDS: [Kind; 8] = [
     Kind::Padded,
 ];
 
+/// A random instance with a property, and the demand and worth of each class.
 fn instance(kind: Kind, seed: u64) -> (Instance, Vec<f64>, Vec<f64>) {
     let mut draws = Draws(seed * 8 + kind as u64);
     (0..20).for_each(|_| _ = draws.next());
@@ -79,6 +81,7 @@ fn instance(kind: Kind, seed: u64) -> (Instance, Vec<f64>, Vec<f64>) {
     (instance, demand, worth)
 }
 
+/// An objective under which jobs share no workers.
 fn objective() -> Objective {
     let text = ObjectiveText::new(Sense::Maximize, "min_over_jobs(throughput)");
     Objective::check(&text, Vocabulary::default()).unwrap()
@@ -183,7 +186,7 @@ fn shares_are_optimal_by_their_certificate_that_of_the_program_and_another_solve
     assert!(settled >= 21, "{settled} of 24 settled");
 }
 
-/// Where one class replaced another, prices are near those of before, and fewer passes find them.
+/// Where one class is replaced by another, prices are near those before, and a search that starts at those takes fewer passes.
 #[test]
 fn a_search_goes_on_from_where_one_like_it_ended() {
     let (objective, limits) = (objective(), Limits::default());
@@ -211,7 +214,7 @@ fn a_search_goes_on_from_where_one_like_it_ended() {
             };
             let Some(level) = found(0, Goal::Level) else { break };
             let Some(_) = found(1, held(0.99 * level)) else { break };
-            // one class is replaced by another
+            // One class is replaced by another.
             let gone = 11 + change;
             let k = instance.n_types();
             instance.throughput[gone * k..(gone + 1) * k].iter_mut().for_each(|speed| *speed *= 1.3);
@@ -225,7 +228,7 @@ fn a_search_goes_on_from_where_one_like_it_ended() {
 fn levels_above_what_classes_have_are_optimal_too() {
     let (objective, limits) = (objective(), Limits::default());
     let mut settled = 0;
-    // part of what they had, or all of it, where most have no room to rise
+    // The base is a part of the first level's throughputs, or all of them, above which most classes cannot rise.
     let parts = [(0, 0.3), (1, 0.9), (2, 0.99), (3, 1.0)];
     for (kind, (seed, part)) in KINDS.into_iter().flat_map(|kind| parts.map(|part| (kind, part))) {
         let (instance, demand, other) = instance(kind, seed);
@@ -243,7 +246,7 @@ fn levels_above_what_classes_have_are_optimal_too() {
         if part < 1.0 {
             judge(&singles, goal, &raised.answer);
         }
-        // a gap is judged relative to the level with the least base of any class that rises
+        // A gap is judged relative to the level plus the least base, in levels, of the classes that rise.
         let mut wrong = raised.answer.clone();
         wrong.worker_price.iter_mut().for_each(|price| *price *= 1.5);
         let judged = Certificate::of_jobs(&singles, goal, &wrong);
@@ -372,7 +375,7 @@ fn constraints_are_kept_as_another_solver_keeps_them() {
         let mut due = vec![false; instance.n_members()];
         let Some(kept) = keep_droppable(&singles, &due, &limits) else { continue };
         judge_droppable(&singles, &due, &kept);
-        // some jobs that were dropped, as their constraints cost most, are now due
+        // Some of the constraints that were dropped are due now.
         let dropped = (0..due.len()).filter(|class| kept.part[*class] < 1e-9);
         let can = |class: &usize| {
             singles.fastest(*class) > singles.demand[*class] && instance.scale_factor[*class] < 2.0

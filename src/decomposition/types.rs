@@ -1,10 +1,11 @@
 //! Code for a fixed number of worker types: loops over types of a constant length, which the compiler unrolls.
 //!
-//! Only passes over all jobs are compiled for each number of types. A number in between gets types that no job runs on.
+//! Only passes over all jobs are compiled for each number of types in the lists below. An instance with a number of types
+//! between two of them is extended by *empty* types, on which no job runs, to the larger one.
 
-/// Every number of types up to this is compiled for.
+/// The largest number of types up to which code is compiled for every number.
 const TYPES_EACH: usize = 16;
-/// Larger numbers of types that are compiled for.
+/// The larger numbers of types that code is compiled for.
 const TYPES_LARGE: [usize; 4] = [24, 32, 48, 64];
 
 /// The smallest number of types, at least `n_types`, that code is compiled for; none above 64.

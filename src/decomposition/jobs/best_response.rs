@@ -1,12 +1,16 @@
 //! Best responses by enumeration: the cheapest vertex of each of eight jobs at given prices, and the dual prices of
-//! required throughput and of time that prove it.
+//! required throughput and of time that prove it cheapest.
+//!
+//! A job's subproblem is: minimize Σ cost`[j]`·x`[j]` subject to Σ speed`[j]`·x`[j]` ≥ required (or =), Σ x ≤ 1, x ≥ 0, where
+//! x are time fractions. Its dual is: maximize price·required − time subject to price·speed`[j]` − time ≤ cost`[j]` for every
+//! type j, and price, time ≥ 0.
 //!
 //! All candidate vertices are tried in one branch-free loop over jobs, which the compiler turns into vector
 //! instructions: three to nine times as fast as candidate by candidate, measured at three types. The loops are also
-//! compiled for AVX, and that copy is used where the machine has it; results are the same. Above three types,
-//! [`lower_hull`] is faster than trying all pairs.
+//! compiled for AVX, and that copy is used where the machine has it; results are the same. Above
+//! [`ENUMERATED_TYPES`] types, [`lower_hull`] is faster than trying all pairs.
 
-#![expect(clippy::inline_always, reason = "a call within the loop, and it is none over vectors")]
+#![expect(clippy::inline_always, reason = "a loop with a call in it is not turned into vector instructions")]
 
 use std::array;
 
@@ -16,14 +20,14 @@ use super::lower_hull;
 use crate::decomposition::lanes::{F64x8, LANES};
 use crate::decomposition::tolerances::{ENUMERATED_TYPES, SAME, TIME_ROUNDING};
 
-/// Eight jobs at prices.
+/// The subproblems of eight jobs at prices.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct JobsX8<'a, const K: usize> {
     /// Throughput on each type, 0 where a job cannot run.
     pub(super) speed: &'a [F64x8; K],
-    /// Cost of each type for all of the time.
+    /// Cost of all of a job's time on each type, less the worth of the throughput there.
     pub(super) cost: [F64x8; K],
-    /// Required throughput.
+    /// Required throughput of each job.
     pub(super) required: F64x8,
 }
 
@@ -34,27 +38,34 @@ pub(super) struct Best<const K: usize> {
     pub(super) value: F64x8,
     /// Time fraction on each type.
     pub(super) part: [F64x8; K],
-    /// Dual price of throughput there.
+    /// Dual price of required throughput at the vertex.
     pub(super) price: F64x8,
 }
 
 /// Dual prices of throughput and time for eight jobs, and the lower bounds on their costs that the prices prove.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Proof {
+    /// Lower bound on the cost, −∞ where the prices prove none.
     pub(super) value: F64x8,
+    /// Dual price of required throughput.
     pub(super) price: F64x8,
+    /// Dual price of all of a job's time.
     pub(super) time: F64x8,
 }
 
-/// One of eight jobs.
+/// The subproblem of one of eight jobs.
 #[derive(Clone, Copy)]
 struct OneJob<const K: usize> {
+    /// Throughput on each type, 0 where it cannot run.
     speed: [f64; K],
+    /// Cost of all of its time on each type, less the worth of the throughput there.
     cost: [f64; K],
+    /// Required throughput.
     required: f64,
 }
 
-/// Expands `$each` for every type or for every pair: inside the loop over jobs, the compiler would not unroll a loop.
+/// The macro `$each` expanded for every type or for every pair of types: the compiler would not unroll a loop inside the loop
+/// over jobs.
 macro_rules! unrolled {
     (types $each:ident) => {
         unrolled!($each: 0 1 2)
@@ -71,6 +82,7 @@ macro_rules! unrolled {
 type Vertex<const K: usize> = (f64, [f64; K], f64);
 
 impl<const K: usize> JobsX8<'_, K> {
+    /// The subproblem in lane `i`.
     #[inline(always)]
     fn one(&self, i: usize) -> OneJob<K> {
         OneJob {
@@ -109,7 +121,8 @@ pub(super) fn cheapest_above<const K: usize>(jobs: &JobsX8<'_, K>) -> Best<K> {
     best
 }
 
-/// The cheapest vertices with the required throughput, or no time at all where that is cheaper and it is not `due`.
+/// The cheapest vertices with exactly the required throughput, or no time at all where that costs less and the job is not
+/// `due`; above 0 in `due` means due.
 #[multiversion(targets("x86_64+avx+avx2"))]
 pub(super) fn cheapest_or_none<const K: usize>(jobs: &JobsX8<'_, K>, due: &F64x8) -> Best<K> {
     if K > ENUMERATED_TYPES {
@@ -124,7 +137,7 @@ pub(super) fn cheapest_or_none<const K: usize>(jobs: &JobsX8<'_, K>, due: &F64x8
     best
 }
 
-/// The bounds that prices of throughput prove, each with the least dual price of time that is feasible with it.
+/// The bounds that given dual prices of throughput prove, each with the least dual price of time that is feasible with it.
 #[multiversion(targets("x86_64+avx+avx2"))]
 pub(super) fn proof_at<const K: usize>(jobs: &JobsX8<'_, K>, price: &F64x8) -> Proof {
     if K > ENUMERATED_TYPES {
@@ -151,9 +164,11 @@ pub(super) fn best_proof<const K: usize>(jobs: &JobsX8<'_, K>) -> Proof {
 }
 
 impl<const K: usize> Best<K> {
+    /// Infeasible vertices, without time.
     const NONE: Self =
         Self { value: F64x8([f64::INFINITY; LANES]), part: [F64x8::ZERO; K], price: F64x8::ZERO };
 
+    /// Writes a vertex to lane `i`.
     #[inline(always)]
     fn put(&mut self, i: usize, (value, part, price): Vertex<K>) {
         self.value.0[i] = value;
@@ -165,9 +180,11 @@ impl<const K: usize> Best<K> {
 }
 
 impl Proof {
+    /// Bounds of −∞, at prices of 0.
     const NONE: Self =
         Self { value: F64x8([f64::NEG_INFINITY; LANES]), price: F64x8::ZERO, time: F64x8::ZERO };
 
+    /// Writes a bound, the price of throughput and the price of time to lane `i`.
     #[inline(always)]
     fn put(&mut self, i: usize, (value, price, time): (f64, f64, f64)) {
         self.value.0[i] = value;
@@ -177,9 +194,10 @@ impl Proof {
 }
 
 impl<const K: usize> OneJob<K> {
+    /// A vertex of infinite cost.
     const INFEASIBLE: Vertex<K> = (f64::INFINITY, [0.0; K], 0.0);
 
-    /// The cheaper of `best` and every type for as long as the required throughput takes.
+    /// The cheapest of `best` and, for every type, the time on it that gives exactly the required throughput.
     #[inline(always)]
     fn for_required(&self, mut best: Vertex<K>) -> Vertex<K> {
         macro_rules! attempt {
@@ -198,7 +216,7 @@ impl<const K: usize> OneJob<K> {
         best
     }
 
-    /// The cheaper of `best` and every type for all of the time.
+    /// The cheapest of `best` and, for every type, all of the time on it, where that gives the required throughput or more.
     #[inline(always)]
     fn always(&self, mut best: Vertex<K>) -> Vertex<K> {
         macro_rules! attempt {
@@ -215,7 +233,8 @@ impl<const K: usize> OneJob<K> {
         best
     }
 
-    /// The cheaper of `best` and every two types that together take all of the time.
+    /// The cheapest of `best` and, for every two types, all of the time divided between them so that they give exactly the
+    /// required throughput.
     #[inline(always)]
     fn between(&self, mut best: Vertex<K>) -> Vertex<K> {
         macro_rules! attempt {
@@ -241,7 +260,8 @@ impl<const K: usize> OneJob<K> {
         best
     }
 
-    /// The bound that a price of throughput proves, with the least dual price of time that is feasible with it.
+    /// The bound that a dual price of throughput proves, −∞ for a price below 0; the price; and the least dual price of time that
+    /// is feasible with it.
     #[inline(always)]
     fn proof(&self, price: f64) -> (f64, f64, f64) {
         let mut time = 0.0;
@@ -259,6 +279,8 @@ impl<const K: usize> OneJob<K> {
         (if price >= 0.0 { value } else { f64::NEG_INFINITY }, price, time)
     }
 
+    /// The largest bound that dual prices prove, with the prices of throughput and of time. At a vertex of the dual, the price
+    /// of throughput is 0, or makes the constraint of one type tight at a time price of 0, or those of two types.
     #[inline(always)]
     fn best_proof(&self) -> (f64, f64, f64) {
         let mut best = self.proof(0.0);
@@ -289,7 +311,7 @@ fn better<const K: usize>(best: Vertex<K>, other: Vertex<K>) -> Vertex<K> {
     (if taken { other.0 } else { best.0 }, part, if taken { other.2 } else { best.2 })
 }
 
-/// The larger of two bounds, the first where they are equal.
+/// The larger of two bounds with its prices, the first where they are equal.
 #[inline(always)]
 fn larger_bound(best: (f64, f64, f64), other: (f64, f64, f64)) -> (f64, f64, f64) {
     let taken = other.0 > best.0;
@@ -302,7 +324,7 @@ mod tests {
     use super::*;
     use crate::solver::draws::Draws;
 
-    /// One job: the speeds, costs and parts of its types.
+    /// The subproblem of one job, for the slow way to solve it.
     struct One {
         speed: Vec<f64>,
         cost: Vec<f64>,
@@ -343,7 +365,8 @@ mod tests {
         one.total_cmp(&other).is_eq() || (one - other).abs() <= 1e-12 * (1.0 + one.abs())
     }
 
-    /// Responses are the cheapest of all that can be tried, and prices prove it.
+    /// Checks that responses are the cheapest of all vertices and that prices prove it; the number of jobs that can reach the
+    /// required throughput.
     fn check<const K: usize>(jobs: &JobsX8<'_, K>, due: &F64x8) -> usize {
         let kinds = [cheapest(jobs), cheapest_above(jobs), cheapest_or_none(jobs, due)];
         let (proven, proven_at) = (best_proof(jobs), proof_at(jobs, &kinds[1].price.max(F64x8::ZERO)));
@@ -382,11 +405,11 @@ mod tests {
         let mut reached = 0;
         for round in 0..600 {
             let mut lane = |of: &dyn Fn(f64) -> f64| F64x8(array::from_fn(|_| of(draws.next())));
-            // every other time many costs are equal, or speeds equal to the required throughput
+            // In every other round many costs are equal, or speeds equal to the required throughput.
             let whole = |x: f64| if round % 2 == 0 { x } else { (8.0 * x).ceil() / 8.0 };
             let speed: [F64x8; K] =
                 array::from_fn(|_| lane(&|x| if x < 0.2 { 0.0 } else { 8.0 * whole((x - 0.2) / 0.8) }));
-            // every third time some costs are negative
+            // In every third round some costs are negative.
             let worth = if round % 3 == 0 { 0.5 } else { 0.0 };
             let cost: [F64x8; K] = array::from_fn(|_| lane(&|x| whole(x) - worth));
             let fastest = speed.iter().fold(F64x8::ZERO, |most, speed| most.max(*speed));

@@ -1,19 +1,21 @@
 //! Droppable constraints: the largest number of jobs whose required throughput can be met, in the linear relaxation.
 //!
-//! A droppable constraint is kept or dropped, as in the [program](crate::program::droppable) that keeps as many as
-//! possible. A `soft` constraint of a policy file is another thing: it has a price on violation.
+//! A droppable constraint asks for a throughput d of a job, and is kept or dropped, as in the
+//! [program](crate::program::droppable) that keeps as many as possible. A `soft` constraint of a policy file is another thing:
+//! it has a price on violation. In the linear relaxation, a part z of it is kept:
 //!
 //!   maximize Σ n_m·z_m   subject to   throughput_m ≥ d_m·z_m,  time_m ≤ n_m·z_m,  z ≤ 1,  capacities of worker types
 //!
 //! for every class m of n_m identical jobs; z_m is fixed at 1 where the constraint is `due`, to be kept in any case. At
 //! prices of workers a job's best response is its required throughput or no time, so this is a linear objective for the
-//! Dantzig-Wolfe loop, and few z of the resulting mixture are fractional. Any prices κ of workers and λ_m of throughput
-//! bound the optimum:
+//! Dantzig-Wolfe loop, and few z of the resulting mixture are fractional. Any prices κ_j of the w_j workers of each type j and
+//! λ_m of throughput bound the optimum, where T_mj is the throughput of a job of class m on type j and s_m its number of
+//! workers:
 //!
 //!   Σ n_m·z_m  ≤  Σ w_j·κ_j + Σ n_m·max(0, 1 − c_m),     c_m = λ_m·d_m − max_j(0, λ_m·T_mj − s_m·κ_j)
 //!
-//! with 1 − c_m in place of max(0, 1 − c_m) where the constraint is due. The largest c_m over all λ_m is the least cost
-//! of keeping the constraint.
+//! with 1 − c_m in place of max(0, 1 − c_m) where the constraint is due. The largest c_m over all λ_m is, by duality, the least
+//! cost of keeping the constraint of one job at the prices κ.
 
 use super::{JobBatch, LevelGoal, WorkerPrices, class_times, lanes};
 use crate::program::droppable::DROPPABLE_SLACK;
@@ -36,7 +38,7 @@ pub struct DroppableKept {
     pub passes: u32,
 }
 
-/// Finds how many droppable constraints can be kept together, in the linear relaxation: the throughputs that classes
+/// The most droppable constraints that can be kept together, in the linear relaxation: those for the throughputs that classes
 /// `demand`, of which the ones that are `due`, `[members]`, are kept in any case. None if no class has a droppable
 /// constraint, if there are more than 64 worker types, or if prices do not converge in time.
 pub fn keep_droppable(singles: &Singles<'_>, due: &[bool], limits: &Limits) -> Option<DroppableKept> {
@@ -50,7 +52,8 @@ pub fn keep_droppable(singles: &Singles<'_>, due: &[bool], limits: &Limits) -> O
     let mut batch = JobBatch::of_instance(singles)?;
     batch.demand = lanes(n, |class| required(singles, class));
     batch.due = lanes(n, |class| f64::from(u8::from(due[class])));
-    // The required throughput of a class is worth its part of all jobs with a constraint, and what is due nothing.
+    // The required throughput of a class is worth its part of all jobs with a constraint. That of a class that is due is worth
+    // nothing, as it is kept in any case.
     batch.worth = lanes(n, |class| {
         let required = required(singles, class);
         let free = due[class] || required == 0.0;
@@ -75,14 +78,15 @@ pub fn keep_droppable(singles: &Singles<'_>, due: &[bool], limits: &Limits) -> O
     Some(DroppableKept { time, part, cost, bound, passes: found.passes })
 }
 
-/// A droppable constraint's throughput, less what rounding puts out of the job's reach.
+/// The throughput of a class's droppable constraint, at most the job's highest throughput if that is lower by rounding only.
 fn required(singles: &Singles<'_>, class: usize) -> f64 {
     let (demand, fastest) = (singles.demand[class], singles.fastest(class));
     if demand <= fastest * (1.0 + DROPPABLE_SLACK) { demand.min(fastest) } else { demand }
 }
 
 impl JobBatch {
-    /// The least cost of keeping a job's droppable constraint, infinite where it cannot be kept: `[members]`.
+    /// The least cost of keeping a job's droppable constraint, at prices at which jobs are counted as 1: `[members]`; infinite
+    /// where it cannot be kept, 0 without one.
     fn least_costs(mut self, singles: &Singles<'_>, at: &WorkerPrices) -> Vec<f64> {
         let (mut throughput_price, mut time_price) = (vec![0.0; self.n], vec![0.0; self.n]);
         self.workers = lanes(self.n, |class| singles.instance().scale_factor[class]);

@@ -1,12 +1,13 @@
-//! Best responses by the lower convex hull: on the hull edge that spans the required throughput.
+//! Best responses by the lower convex hull of types, for many worker types.
 //!
-//! Type j gives a job the throughput v`[j]` at the cost c`[j]`; mixtures of types and of idling are the points between.
-//! The cheapest mixture for a required throughput is on the lower convex hull of these points (throughput to the right,
-//! cost upwards), on the edge from a slower point to a faster one. That edge is found from the segment between idling
-//! and the fastest type: the type furthest below the segment replaces the end on its side, until none is below. That
-//! takes a few passes over K types, where enumeration ([`best_response`](super::best_response)) tries K²/2 pairs.
+//! All of its time on type j gives a job the throughput v`[j]` at the cost c`[j]`; idling gives 0 at the cost 0. Mixtures are
+//! the convex combinations of these points, with throughput as the abscissa and cost as the ordinate. The cheapest mixture for a
+//! required throughput lies on the lower hull of the points, on the edge that spans the throughput, from a slower point to a
+//! faster one. The search for that edge starts at the segment between idling and the fastest type. The type furthest below the
+//! line through the segment becomes the segment's end on its side of the required throughput, until no type is below the line.
+//! That takes a few passes over K types, where enumeration ([`best_response`](super::best_response)) tries K²/2 pairs.
 
-#![expect(clippy::inline_always, reason = "a call within the loop, and it is none over vectors")]
+#![expect(clippy::inline_always, reason = "a loop with a call in it is not turned into vector instructions")]
 #![expect(clippy::float_cmp, reason = "numbers of types are exact")]
 
 use std::array;
@@ -15,28 +16,33 @@ use super::best_response::{Best, JobsX8, Proof};
 use crate::decomposition::lanes::{F64x8, LANES};
 use crate::decomposition::tolerances::{ON_LINE, TIME_ROUNDING};
 
-/// The number in place of a type's for idling.
+/// The number for idling where a type has its position.
 const NO_TYPE: F64x8 = F64x8([-1.0; LANES]);
+/// Infinity in each lane.
 const INFINITE: F64x8 = F64x8([f64::INFINITY; LANES]);
 
-/// One point of the plane for each of eight jobs: a type for all of the time, or idling.
+/// One point of the plane of throughput and cost for each of eight jobs: all of the time on one type, or idling.
 #[derive(Clone, Copy)]
 struct Points {
+    /// Throughput there.
     speed: F64x8,
+    /// Cost there.
     cost: F64x8,
-    /// Number of the type, as a float.
+    /// Position of the type as a float, −1 for idling.
     at: F64x8,
 }
 
 impl Points {
+    /// Idling, for each job.
     const IDLE: Self = Self { speed: F64x8::ZERO, cost: F64x8::ZERO, at: NO_TYPE };
 
+    /// All of the time on type `j`, for each job.
     #[inline(always)]
     fn of<const K: usize>(jobs: &JobsX8<'_, K>, j: usize) -> Self {
         Self { speed: jobs.speed[j], cost: jobs.cost[j], at: F64x8([j as f64; LANES]) }
     }
 
-    /// `others` in lanes where one number is less than another, else these.
+    /// The points `others` in lanes where `one` is less than `less_than`, these in all other lanes.
     #[inline(always)]
     fn or(self, others: Self, one: F64x8, less_than: F64x8) -> Self {
         Self {
@@ -47,16 +53,19 @@ impl Points {
     }
 }
 
-/// `other` in lanes where one number is less than another, else `number`.
+/// The numbers of `other` in lanes where `one` is less than `less_than`, those of `number` in all other lanes.
 #[inline(always)]
 fn chosen(number: F64x8, other: F64x8, one: F64x8, less_than: F64x8) -> F64x8 {
     F64x8(array::from_fn(|i| if one.0[i] < less_than.0[i] { other.0[i] } else { number.0[i] }))
 }
 
-/// The ends of the hull edge, the slower one first, and its slope, the dual price of throughput.
+/// The hull edge that spans the required throughput, for each of eight jobs.
 struct Edge {
+    /// The end with the lower throughput.
     slow: Points,
+    /// The end with the higher throughput.
     fast: Points,
+    /// Cost per throughput along the edge, the dual price of throughput.
     slope: F64x8,
 }
 
@@ -68,7 +77,7 @@ fn edge<const K: usize>(jobs: &JobsX8<'_, K>) -> Edge {
         fast = fast.or(Points::of(jobs, j), fast.speed, jobs.speed[j]);
     }
     let mut slope = (fast.cost - slow.cost) / (fast.speed - slow.speed);
-    // Each time, a type becomes an end that it has never been.
+    // In each pass, a type becomes an end that it has not been before, slow or fast: there are at most 2·K passes.
     for _ in 0..2 * K {
         let (mut lowest, mut least) = (Points::IDLE, F64x8::ZERO);
         for j in 0..K {
@@ -120,7 +129,7 @@ pub(super) fn cheapest<const K: usize>(jobs: &JobsX8<'_, K>) -> Best<K> {
 #[inline(always)]
 pub(super) fn cheapest_above<const K: usize>(jobs: &JobsX8<'_, K>) -> Best<K> {
     let Best { value, mut part, price } = cheapest(jobs);
-    // where more throughput costs less, the cheapest type that is fast enough
+    // Where more throughput costs less, the optimum is the cheapest type that is fast enough.
     let (mut lowest, mut least) = (Points::IDLE, value);
     for j in 0..K {
         let speed = chosen(-INFINITE, jobs.speed[j], F64x8::ZERO, jobs.speed[j]);
@@ -135,11 +144,12 @@ pub(super) fn cheapest_above<const K: usize>(jobs: &JobsX8<'_, K>) -> Best<K> {
     Best { value: least, part, price: chosen(price, F64x8::ZERO, NO_TYPE, lowest.at) }
 }
 
-/// The cheapest vertices with the required throughput, or no time at all where that is cheaper and it is not `due`.
+/// The cheapest vertices with exactly the required throughput, or no time at all where that costs less and the job is not
+/// `due`; above 0 in `due` means due.
 #[inline(always)]
 pub(super) fn cheapest_or_none<const K: usize>(jobs: &JobsX8<'_, K>, due: &F64x8) -> Best<K> {
     let Best { value, mut part, price } = cheapest(jobs);
-    // Where it is due, the required throughput is chosen whatever it costs.
+    // Where the job is due, its cost counts as −∞, so that the required throughput is chosen.
     let least = chosen(value, -INFINITE, F64x8::ZERO, *due);
     let or_none = |of: F64x8| chosen(F64x8::ZERO, of, least, F64x8::ZERO);
     for part in &mut part {
@@ -148,7 +158,7 @@ pub(super) fn cheapest_or_none<const K: usize>(jobs: &JobsX8<'_, K>, due: &F64x8
     Best { value: or_none(value), part, price: or_none(price) }
 }
 
-/// The bounds that prices of throughput prove, each with the least dual price of time that is feasible with it.
+/// The bounds that given dual prices of throughput prove, each with the least dual price of time that is feasible with it.
 #[inline(always)]
 pub(super) fn proof_at<const K: usize>(jobs: &JobsX8<'_, K>, price: F64x8) -> Proof {
     let mut time = F64x8::ZERO;

@@ -1,9 +1,9 @@
-//! The next level of water filling: the highest level above what jobs already have.
+//! The next level of water filling: the highest level above the throughputs that jobs already have.
 //!
-//! Required throughputs are a base plus a multiple of the level, so a response to one level becomes one to a lower
-//! level when it is mixed with the allocation that gives the base. Where one job alone limits the level, the
-//! responses to the prices of the level before mostly fit, and one pass is enough. The prices found say which jobs
-//! are saturated and which worker types are scarce from then on.
+//! The required throughput of a job is its base, the throughput that it already has, plus its demand times the level. A best
+//! response to one level becomes one to a lower level when it is mixed with the allocation that gives the base. Where one job
+//! alone limits the level, the responses to the prices of the level before mostly fit, and one pass is enough. The prices found
+//! say which jobs are saturated and which worker types are scarce at all later levels.
 
 use super::{F64x8, JobBatch, LANES, LevelGoal, SearchStart, Units, lowest_limit};
 use crate::decomposition::certificate::PrimalDual;
@@ -12,21 +12,22 @@ use crate::decomposition::tolerances::{LACK_MAX, SCARCE_MIN};
 use crate::program::singles::{Goal, Singles};
 use crate::solver::backend::Limits;
 
-/// The next level of water filling, and what proves it.
+/// The next level of water filling, with the prices that prove it and what they say of later levels.
 #[derive(Clone, Debug)]
 pub struct RaisedLevel {
     /// Class times and the dual prices that certify them.
     pub answer: PrimalDual,
-    /// Is the class saturated: do the prices prove that no optimum raises it above the level? `[members]`.
+    /// True for a saturated class, which by the prices no optimum raises above the level: `[members]`.
     pub binding: Vec<bool>,
-    /// Is a worker type scarce: has it a price, so that all its workers are used at every optimum? `[K]`.
+    /// True for a scarce worker type, which has a price, so that every optimum uses all its workers: `[K]`.
     pub scarce: Vec<bool>,
-    /// Sets of prices to begin the next level with: `[sets × K]`, for all workers of a type together.
+    /// Prices to begin the search for the next level with, of all workers of a type together: `[entries × K]`.
     pub near: Vec<Vec<f64>>,
 }
 
-/// The highest level above what jobs have, by [`Goal::Above`]; `near` are prices of the level before, if there was one.
-/// None if a class cannot rise at all, if there are more than 64 worker types, or if prices do not converge in time.
+/// The highest level above the base of `goal`, a [`Goal::Above`]; `near` are the prices that the level before left, empty if
+/// there was none. None if a class with a demand cannot rise at all, if there are more than 64 worker types, or if prices do not
+/// converge in time.
 pub fn raise_above(
     singles: &Singles<'_>,
     goal: Goal<'_>,
@@ -39,7 +40,7 @@ pub fn raise_above(
     }
     let units = Units { level: limit, objective: 1.0 };
     let batch = JobBatch::of(singles, goal, units)?;
-    // the least level at which jobs would have their base
+    // The level that corresponds to a job's base, in the search's units; the least one of all jobs.
     let of_base = |class: usize| goal.base(class) / (singles.demand[class] * limit);
     let demanding = (0..batch.n).filter(|class| singles.demand[*class] > 0.0);
     let base = demanding.map(of_base).fold(f64::INFINITY, f64::min);
@@ -56,8 +57,8 @@ pub fn raise_above(
 }
 
 impl JobBatch {
-    /// Saturated jobs: those at their highest throughput, and those whose throughput has a positive dual price when
-    /// only scarce types cost anything.
+    /// True for each saturated job, `[jobs]`: one with a demand that is at its highest throughput, or whose throughput has a
+    /// positive dual price where types that are not scarce cost nothing.
     fn binding(&self, found: &SearchEnd, scarce: &[bool]) -> Vec<bool> {
         let mut at = self.at(&found.at);
         at.level = found.level;

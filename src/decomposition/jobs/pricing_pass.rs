@@ -1,5 +1,7 @@
-//! One pass over all pricing subproblems, eight jobs at a time. The best responses are computed for a constant number
-//! of worker types K; [`PricingPass`] has the functions for the K of a batch, so that its caller is compiled once.
+//! Passes over the pricing subproblems of all jobs, eight at a time.
+//!
+//! The best responses are computed for a constant number of worker types K; [`PricingPass`] has the functions for the K of a
+//! batch, so that the code that calls them is compiled once.
 
 use std::array;
 
@@ -12,21 +14,23 @@ use crate::decomposition::lanes::{F64x8, LANES};
 use crate::decomposition::tolerances::ROUNDING;
 use crate::decomposition::types::of_types;
 
-/// The prices of a worker of each type, and the level, of a pass.
+/// The prices and the level of a pass.
 #[derive(Clone, Debug)]
 pub(super) struct WorkerPrices {
+    /// Price of one worker of each type: `[K]`.
     pub(super) price: Vec<f64>,
+    /// The level, as a part of the highest that every job can reach alone.
     pub(super) level: f64,
 }
 
-/// The passes, compiled for one number of worker types; each is called once for all jobs.
+/// The functions that go through all jobs, compiled for one number of worker types.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PricingPass {
-    /// The columns of all groups' best responses, with their least cost; none if a job cannot reach the level.
+    /// The columns of the best responses of as many groups, with their least cost; none if a job cannot reach the level.
     pub(super) price_out: fn(&JobBatch, &WorkerPrices, usize) -> Option<Columns>,
-    /// The columns of the given time fractions.
+    /// The columns of the batch's given allocation for as many groups.
     pub(super) given: fn(&JobBatch, usize) -> Columns,
-    /// Adds the best responses' time fractions, `[jobs × K]`, times the weight of their group.
+    /// Adds the time fractions of the best responses, times the weight of each group, `[groups]`, to `[jobs × K]`.
     pub(super) mix: fn(&JobBatch, &WorkerPrices, &[f64], &mut [f64]),
     /// Writes the dual prices of throughput and of time that prove the largest bound: `[jobs]` each.
     pub(super) prove: fn(&JobBatch, &WorkerPrices, &mut [f64], &mut [f64]),
@@ -44,32 +48,38 @@ impl PricingPass {
     }
 }
 
-/// The sums, lane by lane, that a group's column is made of.
+/// The sums over a group's jobs, lane by lane, from which its column follows.
 #[derive(Clone, Copy, Debug)]
 struct Sum<const K: usize> {
-    /// Workers of each type in use.
+    /// Workers of each type in use, on average over time.
     workers: [F64x8; K],
+    /// Worth of throughput.
     worth: F64x8,
 }
 
-/// All jobs at prices of workers and a level.
+/// All jobs at prices of workers and a level, with lists of constant length.
 struct Priced<'a, const K: usize> {
+    /// The jobs.
     batch: &'a JobBatch,
-    /// [chunks]
+    /// Throughput on each type: `[chunks]`.
     speed: &'a [[F64x8; K]],
+    /// Factor on worth for throughput on each type.
     by_type: [f64; K],
+    /// Price of one worker of each type.
     price: [f64; K],
+    /// The level.
     level: f64,
 }
 
 impl<'a, const K: usize> Priced<'a, K> {
+    /// The jobs of a batch at prices.
     fn of(batch: &'a JobBatch, at: &WorkerPrices) -> Self {
         let of = |list: &[f64]| array::from_fn(|j| list[j]);
         let speed = batch.speed.as_chunks().0;
         Self { batch, speed, by_type: of(&batch.by_type), price: of(&at.price), level: at.level }
     }
 
-    /// The cost of each type for all of the time, less the worth of throughput there.
+    /// The cost of all of the time on each type, for the jobs of a chunk, less the worth of the throughput there.
     #[inline]
     fn costs(&self, chunk: usize) -> [F64x8; K] {
         let mut costs = [F64x8::ZERO; K];
@@ -84,12 +94,15 @@ impl<'a, const K: usize> Priced<'a, K> {
         costs
     }
 
+    /// The subproblems of a chunk's jobs.
     #[inline]
     fn chunk(&self, chunk: usize) -> JobsX8<'_, K> {
         let required = self.batch.required(chunk, self.level);
         JobsX8 { speed: &self.speed[chunk], cost: self.costs(chunk), required }
     }
 
+    /// The best responses of a chunk's jobs. Without worth, more throughput than required only costs; with worth it may pay, but
+    /// a droppable constraint is worth no more than itself.
     #[inline]
     fn best(&self, chunk: usize, jobs: &JobsX8<'_, K>) -> Best<K> {
         match (self.batch.worth.is_empty(), self.batch.due.get(chunk)) {
@@ -99,7 +112,7 @@ impl<'a, const K: usize> Priced<'a, K> {
         }
     }
 
-    /// Adds a chunk's workers and worth at time fractions to its group's.
+    /// Adds the workers and the worth of a chunk's jobs, at time fractions, to the sums of their group.
     #[inline]
     fn count(&self, chunk: usize, part: &[F64x8; K], sum: &mut Sum<K>) {
         for (workers, part) in sum.workers.iter_mut().zip(part) {
@@ -114,6 +127,7 @@ impl<'a, const K: usize> Priced<'a, K> {
         }
     }
 
+    /// The columns of groups, from their sums, without least cost and slope.
     fn columns(&self, sums: &[Sum<K>]) -> Columns {
         let mut columns = Columns::idle(sums.len(), K);
         let usage = columns.usage.chunks_exact_mut(K);
@@ -130,9 +144,11 @@ impl<'a, const K: usize> Priced<'a, K> {
 }
 
 impl<const K: usize> Sum<K> {
+    /// The sums of no jobs.
     const ZERO: Self = Self { workers: [F64x8::ZERO; K], worth: F64x8::ZERO };
 }
 
+/// The best responses of all jobs: see [`PricingPass::price_out`].
 fn price_out<const K: usize>(batch: &JobBatch, at: &WorkerPrices, groups: usize) -> Option<Columns> {
     let (priced, mut sums) = (Priced::<K>::of(batch, at), vec![Sum::ZERO; groups]);
     let (mut least, mut slope) = (F64x8::ZERO, F64x8::ZERO);
@@ -149,7 +165,7 @@ fn price_out<const K: usize>(batch: &JobBatch, at: &WorkerPrices, groups: usize)
             least += proof.value;
             slope += proof.price * batch.demand[chunk];
         } else {
-            // A level that is held needs no derivative.
+            // A search at a held level does not use the derivative.
             least += best.value;
         }
         group = if group + 1 < groups { group + 1 } else { 0 };
@@ -157,8 +173,8 @@ fn price_out<const K: usize>(batch: &JobBatch, at: &WorkerPrices, groups: usize)
     Some(Columns { least: least.sum(), slope: slope.sum(), ..priced.columns(&sums) })
 }
 
-/// The dual bound at the best responses' own prices of throughput or, where these do not prove the responses' cost at
-/// degenerate vertices or for rounding, at the prices that prove the largest bound.
+/// The dual bounds that prove the best responses' costs: at the responses' own prices of throughput or, where these do not prove
+/// a cost (at a degenerate vertex, or for rounding), at the prices that prove the largest bound.
 #[inline]
 fn proof_of<const K: usize>(jobs: &JobsX8<'_, K>, best: &Best<K>) -> Proof {
     let proof = proof_at(jobs, &best.price.max(F64x8::ZERO));
@@ -166,6 +182,7 @@ fn proof_of<const K: usize>(jobs: &JobsX8<'_, K>, best: &Best<K>) -> Proof {
     if unproven.any(|unproven| unproven > 0.0) { best_proof(jobs) } else { proof }
 }
 
+/// The columns of the given allocation: see [`PricingPass::given`].
 fn given<const K: usize>(batch: &JobBatch, groups: usize) -> Columns {
     let free = WorkerPrices { price: vec![0.0; K], level: 0.0 };
     let (priced, mut sums) = (Priced::<K>::of(batch, &free), vec![Sum::ZERO; groups]);
@@ -175,6 +192,7 @@ fn given<const K: usize>(batch: &JobBatch, groups: usize) -> Columns {
     priced.columns(&sums)
 }
 
+/// The mixture of best responses: see [`PricingPass::mix`].
 fn mix<const K: usize>(batch: &JobBatch, at: &WorkerPrices, weights: &[f64], time: &mut [f64]) {
     let priced = Priced::<K>::of(batch, at);
     for (chunk, time) in time.chunks_mut(K * LANES).enumerate() {
@@ -191,6 +209,7 @@ fn mix<const K: usize>(batch: &JobBatch, at: &WorkerPrices, weights: &[f64], tim
     }
 }
 
+/// The dual prices of all jobs: see [`PricingPass::prove`].
 fn prove<const K: usize>(batch: &JobBatch, at: &WorkerPrices, throughput: &mut [f64], time: &mut [f64]) {
     let priced = Priced::<K>::of(batch, at);
     let chunks = throughput.chunks_mut(LANES).zip(time.chunks_mut(LANES));
