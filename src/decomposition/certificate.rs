@@ -16,9 +16,9 @@
 //! so a sum of logarithms has the constants of its tangents in the bound. The rounding error of the bound, as estimated from
 //! the magnitudes of its terms, is added to it.
 
-use crate::decomposition::tolerances::SUM_ROUNDING;
 use crate::program::singles::{Goal, Singles};
 use crate::solver::certificate::{Certificate, OBJECTIVE_FLOOR, TOLERANCE};
+use crate::solver::tolerances::SUM_ROUNDING;
 
 /// Class times and the dual prices that bound the objective, in the instance's units.
 #[derive(Clone, Debug, Default)]

@@ -12,7 +12,7 @@
 
 use std::array;
 
-use crate::decomposition::tolerances::{APART, SAME};
+use crate::decomposition::tolerances::{APART, SAME_SPEED};
 
 /// A job, or a class of identical jobs as one job.
 #[derive(Clone, Copy, Debug)]
@@ -72,7 +72,7 @@ impl<const K: usize> Job<K> {
     /// True if a type is faster than the type `than` by more than rounding.
     #[inline]
     pub(super) fn is_faster(&self, type_: usize, than: usize) -> bool {
-        self.speed[type_] > self.speed[than] * (1.0 + SAME)
+        self.speed[type_] > self.speed[than] * (1.0 + SAME_SPEED)
     }
 
     /// The optimal choice at positive prices; none if the job runs on no type.

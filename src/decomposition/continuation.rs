@@ -10,7 +10,7 @@ use crate::decomposition::choice::PriceBox;
 use crate::decomposition::demand::{Demand, Step, floor, newton};
 use crate::decomposition::smoothed_demand::Place;
 use crate::decomposition::tolerances::{
-    IDLE_WIDTHS, NARROWER, SHIFTS_MAX, STEP_MIN, STEP_WORTH_MIN, STEPS_MAX,
+    IDLE_WIDTHS, NARROWER, NEWTON_STEPS_MAX, SHIFTS_MAX, STEP_MIN, STEP_WORTH_MIN,
 };
 
 /// The start of a continuation.
@@ -108,7 +108,7 @@ impl Continuation<'_> {
         let shift = vec![0.0; price.len()];
         let mut step = self.step(&Place::of(price.clone(), shift.clone(), width))?;
         let mut held_back = 0;
-        for _ in 0..STEPS_MAX {
+        for _ in 0..NEWTON_STEPS_MAX {
             if (self.late)() || self.evaluated > self.evaluated_max {
                 return Err(Lost::Stuck);
             }

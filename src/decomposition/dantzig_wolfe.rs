@@ -25,9 +25,10 @@
 use crate::decomposition::columns::Columns;
 use crate::decomposition::restricted_master::{MasterOptimum, RestrictedMaster};
 use crate::decomposition::tolerances::{
-    BELOW_HIGHEST, BOX_FIRST, BOX_WIDENED, BOX_WIDENED_MORE, DEGENERATE_TYPES, GAP_STALLED, GROUP_CHUNKS_MIN,
-    GROUPS, LEVEL_ERROR, OBJECTIVE_MIN, PASSES_MIN, PASSES_PER_TYPE, PASSES_STALLED, PRICE_MIN, RISE_MIN,
-    ROUNDING, SAMPLE_ERROR, SAMPLE_ERROR_MAX, SMOOTHING, SMOOTHING_STEP, STABLE_TYPES, WARM_PRICES_MAX,
+    BELOW_HIGHEST, BOX_FIRST, BOX_WIDENED, BOX_WIDENED_MORE, COST_ROUNDING, DEGENERATE_TYPES, DUAL_SMOOTHING,
+    DUAL_SMOOTHING_STEP, GAP_STALLED, GROUP_CHUNKS_MIN, GROUPS, LEVEL_ERROR, OBJECTIVE_MIN, PASSES_MIN,
+    PASSES_PER_TYPE, PASSES_STALLED, PRICE_FLOOR, RISE_MIN, SAMPLE_ERROR, SAMPLE_ERROR_MAX, STABLE_TYPES,
+    WARM_PRICES_MAX,
 };
 
 /// The highest level that is tried. At 1, the highest level that every job can reach alone, rounding could make a job
@@ -170,7 +171,7 @@ impl DualSmoothing {
     fn of(types: usize, groups: usize) -> Self {
         // Between the two limits, smoothing pays only where jobs are many enough for all groups.
         let on = types >= DEGENERATE_TYPES || types > STABLE_TYPES && groups == GROUPS;
-        Self { on, weight: SMOOTHING, direction: Vec::new() }
+        Self { on, weight: DUAL_SMOOTHING, direction: Vec::new() }
     }
 
     /// The next prices, from the prices of the best dual bound and the restricted master's duals.
@@ -192,9 +193,9 @@ impl DualSmoothing {
         let used = columns.usage.iter().zip(self.direction.iter().cycle()).map(|(usage, by)| usage * by);
         let rises = used.sum::<f64>() > worth(&self.direction, capacity);
         self.weight = if rises {
-            (self.weight - SMOOTHING_STEP).max(0.0)
+            (self.weight - DUAL_SMOOTHING_STEP).max(0.0)
         } else {
-            self.weight + SMOOTHING_STEP * (1.0 - self.weight)
+            self.weight + DUAL_SMOOTHING_STEP * (1.0 - self.weight)
         };
         self.direction.clear();
     }
@@ -219,7 +220,7 @@ impl SearchStart {
     pub(super) fn about(prices: Vec<Vec<f64>>, size: usize, level: f64) -> Self {
         let error = (SAMPLE_ERROR / (size as f64).sqrt()).min(SAMPLE_ERROR_MAX);
         let most = prices[0].iter().fold(1e-12_f64, |most, price| most.max(*price));
-        let by = |price: &f64| error * (price + PRICE_MIN * most);
+        let by = |price: &f64| error * (price + PRICE_FLOOR * most);
         let low = prices[0].iter().map(|price| (price - by(price)).max(0.0)).collect();
         let high = prices[0].iter().map(|price| price + by(price)).collect();
         Self { prices, low, high, level: Some(level) }
@@ -256,7 +257,7 @@ impl LevelGoal {
             return columns.least - worth;
         }
         // Where the slope is near 0, the rounding of worth and cost is a large part of the step, and counts as part of it.
-        let step = (worth - columns.least + ROUNDING * (worth + columns.least)) / columns.slope;
+        let step = (worth - columns.least + COST_ROUNDING * (worth + columns.least)) / columns.slope;
         if columns.slope > 0.0 { at.level + step } else { f64::INFINITY }
     }
 
@@ -343,7 +344,7 @@ impl Search<'_> {
                 continue;
             }
             let MasterOptimum { price, objective } = master.solve()?;
-            stalled = if (objective - last).abs() <= ROUNDING { stalled + 1 } else { 0 };
+            stalled = if (objective - last).abs() <= COST_ROUNDING { stalled + 1 } else { 0 };
             last = objective;
             let held_back = master.widen(widened);
             widened *= if held_back { BOX_WIDENED_MORE } else { 1.0 };

@@ -9,7 +9,7 @@ use std::cmp::Ordering;
 
 use crate::decomposition::choice::{Choice, Job, PriceBox, TypePrices};
 use crate::decomposition::smoothed_demand::{OptionOfJob, Place, Spending, UndecidedJob};
-use crate::decomposition::tolerances::PRICE_MIN;
+use crate::decomposition::tolerances::PRICE_FLOOR;
 
 /// The demand of a sample of jobs, for code that is compiled once for all numbers of types.
 pub(super) trait Demand {
@@ -52,12 +52,12 @@ pub(super) struct Step {
     pub(super) falls: Vec<f64>,
 }
 
-/// The floor for the size of each price, at which all workers of the type are worth the part `PRICE_MIN` of the largest worth
+/// The floor for the size of each price, at which all workers of the type are worth the part `PRICE_FLOOR` of the largest worth
 /// of a type's workers: `[K]`.
 pub(super) fn floor(price: &[f64], capacity: &[f64]) -> Vec<f64> {
     let worth = price.iter().zip(capacity).map(|(price, capacity)| price * capacity);
     let most = worth.fold(0.0_f64, f64::max);
-    capacity.iter().map(|capacity| PRICE_MIN * most / capacity).collect()
+    capacity.iter().map(|capacity| PRICE_FLOOR * most / capacity).collect()
 }
 
 impl PriceBox<Vec<f64>> {

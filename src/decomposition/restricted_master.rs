@@ -15,8 +15,8 @@
 
 use crate::decomposition::columns::Columns;
 use crate::decomposition::tolerances::{
-    DEGENERATE_TYPES, HARRIS, NEGATIVE, NEGATIVE_FOUND, PIVOT_MIN, PIVOTS_KEPT, PIVOTS_MAX,
-    PIVOTS_MAX_DEGENERATE, PIVOTS_STALLED, REDUCED_COST, REDUCED_COST_STALLED,
+    DEGENERATE_TYPES, HARRIS, NEGATIVE, NEGATIVE_FOUND, PIVOTS_KEPT, PIVOTS_PER_ROW_MAX,
+    PIVOTS_PER_ROW_MAX_DEGENERATE, PIVOTS_STALLED, REDUCED_COST, REDUCED_COST_STALLED, RESTRICTED_PIVOT_MIN,
 };
 
 /// A variable of the restricted master. The order of variables is that of Bland's rule.
@@ -201,7 +201,8 @@ impl RestrictedMaster {
     fn improved(&mut self) -> Option<MasterOptimum> {
         self.mend();
         let (mut stalled, mut before) = (0, f64::INFINITY);
-        let most = if self.rows() < DEGENERATE_TYPES { PIVOTS_MAX } else { PIVOTS_MAX_DEGENERATE };
+        let most =
+            if self.rows() < DEGENERATE_TYPES { PIVOTS_PER_ROW_MAX } else { PIVOTS_PER_ROW_MAX_DEGENERATE };
         for _ in 0..most * self.basis.len() {
             let dual = self.duals();
             let first = stalled > PIVOTS_STALLED;
@@ -305,7 +306,7 @@ impl RestrictedMaster {
         // Where rows are many, a larger pivot is worth basic values a little below zero (Harris, *Pivot selection methods of
         // the Devex LP code*, 1973).
         let below = if self.rows() < DEGENERATE_TYPES || first { 0.0 } else { HARRIS };
-        let pivots = || direction.iter().enumerate().filter(|(_, by)| **by > PIVOT_MIN);
+        let pivots = || direction.iter().enumerate().filter(|(_, by)| **by > RESTRICTED_PIVOT_MIN);
         let reach = |(place, by): (usize, &f64)| (self.value[place].max(0.0) + below) / by;
         let farthest = pivots().map(reach).fold(f64::INFINITY, f64::min);
         let mut leaving: Option<(usize, f64)> = None;

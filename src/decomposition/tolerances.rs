@@ -15,8 +15,8 @@ pub(super) const STABLE_TYPES: usize = 8;
 /// Worker types from which on the restricted master is degenerate: duals are always smoothed, pivots chosen by size.
 pub(super) const DEGENERATE_TYPES: usize = 17;
 /// First weight of the best dual point in smoothed prices, and its change from pass to pass.
-pub(super) const SMOOTHING: f64 = 0.8;
-pub(super) const SMOOTHING_STEP: f64 = 0.1;
+pub(super) const DUAL_SMOOTHING: f64 = 0.8;
+pub(super) const DUAL_SMOOTHING_STEP: f64 = 0.1;
 /// Columns of the last search whose prices the next search begins with.
 pub(super) const WARM_PRICES_MAX: usize = 6;
 
@@ -35,7 +35,7 @@ pub(super) const SAMPLE_ERROR_MAX: f64 = 0.5;
 /// Relative gap to which a sample of n jobs is solved, times n: a smaller one says nothing about the other jobs.
 pub(super) const SAMPLE_GAP: f64 = 0.05;
 /// Prices are uncertain by a part of themselves and of this part of the largest price, so that small ones have room.
-pub(super) const PRICE_MIN: f64 = 0.05;
+pub(super) const PRICE_FLOOR: f64 = 0.05;
 /// First upper end of the price box, in prices at which all workers together are worth 1.
 pub(super) const BOX_FIRST: f64 = 4.0;
 /// Widening of the price box where it binds, in its own width, and the growth of that from one time to the next.
@@ -68,15 +68,13 @@ pub(super) const OBJECTIVE_MIN: f64 = 1e-9;
 // --- Rounding ---
 
 /// Rounding of a few operations, relative: of a job's cost, of the sum of all costs, of an optimum that stalls.
-pub(super) const ROUNDING: f64 = 1e-14;
-/// Rounding of each term of a certificate's sums, relative to the sum of magnitudes.
-pub(super) const SUM_ROUNDING: f64 = 4.0 * f64::EPSILON;
+pub(super) const COST_ROUNDING: f64 = 1e-14;
 /// Time fractions may be above 1 or below 0 by this much: rounding of a quotient of throughputs.
 pub(super) const TIME_ROUNDING: f64 = 1e-13;
 /// A point below a line by less than this part of the line's numbers lies on it.
 pub(super) const ON_LINE: f64 = 4e-16;
 /// Throughputs that differ by less than this part of them are equal: a mixture of the two types gains nothing.
-pub(super) const SAME: f64 = 1e-12;
+pub(super) const SAME_SPEED: f64 = 1e-12;
 /// Throughputs nearer than this make a mixture of two types a difference of large numbers, so it is never decided.
 pub(super) const APART: f64 = 1e-6;
 
@@ -97,12 +95,12 @@ pub(super) const PIVOTS_STALLED: usize = 40;
 pub(super) const NEGATIVE: f64 = -1e-12;
 pub(super) const NEGATIVE_FOUND: f64 = -1e-9;
 /// Smaller pivots are not taken.
-pub(super) const PIVOT_MIN: f64 = 1e-10;
+pub(super) const RESTRICTED_PIVOT_MIN: f64 = 1e-10;
 /// Basic values may fall below zero by this much for a larger pivot (Harris 1973).
 pub(super) const HARRIS: f64 = 1e-11;
 /// Pivots of a solve for each row; fewer from `DEGENERATE_TYPES` on, where a solve that takes long seldom ends.
-pub(super) const PIVOTS_MAX: usize = 60;
-pub(super) const PIVOTS_MAX_DEGENERATE: usize = 20;
+pub(super) const PIVOTS_PER_ROW_MAX: usize = 60;
+pub(super) const PIVOTS_PER_ROW_MAX_DEGENERATE: usize = 20;
 /// Pivots after which the inverse is computed again.
 pub(super) const PIVOTS_KEPT: usize = 64;
 
@@ -120,7 +118,7 @@ pub(super) const NARROWER: f64 = 0.2;
 /// Newton steps below this part of the width end the work at a width.
 pub(super) const STEP_MIN: f64 = 0.2;
 /// Newton steps at one width, and at the end for the relative shifts of prices.
-pub(super) const STEPS_MAX: u32 = 60;
+pub(super) const NEWTON_STEPS_MAX: u32 = 60;
 pub(super) const SHIFTS_MAX: u32 = 8;
 /// A choice worse than the best by more than this many widths has no weight: exp(-40) is below rounding.
 pub(super) const WORSE: f64 = 40.0;

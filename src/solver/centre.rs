@@ -37,13 +37,13 @@ const FIRST_SPREAD: f64 = 0.01;
 /// The least slack at the start, relative to the row's bound.
 const SLACK_MIN: f64 = 0.01;
 /// Part of the way to the boundary that a step may go.
-const STEP: f64 = 0.9995;
+const CENTRE_STEP_PART: f64 = 0.9995;
 /// Part of the way to the boundary that a centring step may go, smaller so that the point stays away from the boundary.
-const CENTRING_STEP: f64 = 0.9;
+const CENTRING_STEP_PART: f64 = 0.9;
 /// The length of a step, relative to the whole one, up to which it leads nowhere.
 const STEP_LENGTH_MIN: f64 = 1e-10;
 /// Steps after which the method stops without an answer; it takes about ten.
-const STEPS_MAX: u32 = 120;
+const CENTRE_STEPS_MAX: u32 = 120;
 /// The most centring steps at the end of the path; Newton's method takes about four.
 const CENTRING_STEPS_MAX: u32 = 20;
 /// The largest relative distance of products v·z from μ·w at which centring ends.
@@ -109,7 +109,7 @@ impl Backend for Centre {
         let clock = Stopwatch::start();
         while !state.is_close(&form, limits.tolerance) {
             steps += 1;
-            if steps > limits.iterations.unwrap_or(STEPS_MAX) {
+            if steps > limits.iterations.unwrap_or(CENTRE_STEPS_MAX) {
                 return Ok(without_columns(Termination::IterationLimit));
             }
             if limits.is_over(&clock) {
@@ -250,7 +250,7 @@ impl State {
             .map(|((weight, product), (dv, dz))| sigma * mu * weight + product - dv * dz)
             .collect();
         let step = self.step(form, &factor, &corrected, Digits::All);
-        self.move_along(form, &step, STEP)
+        self.move_along(form, &step, CENTRE_STEP_PART)
     }
 
     /// Takes a Newton step towards the point of the path at μ.
@@ -259,7 +259,7 @@ impl State {
         let complementarity: Vec<f64> =
             (0..self.v.len()).map(|at| mu * form.weights[at] - self.v[at] * self.z[at]).collect();
         let step = self.step(form, &factor, &complementarity, Digits::All);
-        self.move_along(form, &step, CENTRING_STEP)
+        self.move_along(form, &step, CENTRING_STEP_PART)
     }
 
     /// Moves the point by `part` of the longest step that keeps v and z positive, and by no more than the whole step.
@@ -353,10 +353,10 @@ fn inside(form: &Form) -> Vec<f64> {
 /// The length along `steps` at which the first of `values` is 0; at most 2, where 1 is the whole step.
 fn length_to_boundary(values: &[f64], steps: &[f64]) -> f64 {
     // In four lanes, without branches.
-    const LANES: usize = 4;
+    const UNROLLED: usize = 4;
     let until = |value: &f64, step: &f64| if *step < 0.0 { -value / step } else { 2.0 };
-    let mut least = [2.0_f64; LANES];
-    let (values, steps) = (values.chunks_exact(LANES), steps.chunks_exact(LANES));
+    let mut least = [2.0_f64; UNROLLED];
+    let (values, steps) = (values.chunks_exact(UNROLLED), steps.chunks_exact(UNROLLED));
     let last = values.remainder().iter().zip(steps.remainder());
     let last = last.map(|(value, step)| until(value, step)).fold(2.0, f64::min);
     for (values, steps) in values.zip(steps) {

@@ -13,11 +13,9 @@ use crate::program::{ConeKind, Program, Range, Sense};
 use crate::solver::backend::{Backend, Feature, Limits, Solution, SolveError, Termination, WarmStart};
 use crate::solver::intake::{admit, without_columns};
 use crate::solver::scaling::Scaled;
+use crate::solver::tolerances::INACCURATE_MAX;
 
 const NAME: &str = "clarabel";
-
-/// Residuals and relative gap within which a solve that got stuck counts as inaccurate, not failed.
-const CLOSE: f64 = 1e-5;
 
 /// The Clarabel backend.
 #[derive(Clone, Copy, Debug, Default)]
@@ -245,8 +243,8 @@ impl Form {
 
     fn read(&self, program: &Program, solver: &DefaultSolver<f64>) -> Solution {
         let found = &solver.solution;
-        let close = found.r_prim.max(found.r_dual) <= CLOSE
-            && (found.obj_val - found.obj_val_dual).abs() <= CLOSE * found.obj_val.abs().max(1.0);
+        let close = found.r_prim.max(found.r_dual) <= INACCURATE_MAX
+            && (found.obj_val - found.obj_val_dual).abs() <= INACCURATE_MAX * found.obj_val.abs().max(1.0);
         let mut answer = without_columns(termination_of(found.status, close));
         answer.iterations = u64::from(found.iterations);
         if matches!(answer.termination, Termination::Infeasible | Termination::InfeasibleOrUnbounded) {

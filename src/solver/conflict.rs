@@ -25,7 +25,7 @@ const TERMS_MAX: usize = 4_000_000;
 const LEFT_OUT_MAX: usize = 200;
 
 /// The part of its scale by which a point may miss a row and still satisfy it.
-const MISSED_MAX: f64 = 1e-9;
+const ROW_MISSED_MAX: f64 = 1e-9;
 
 /// Known minimality of a contradiction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -217,7 +217,7 @@ impl<'a> Search<'a> {
             let (range, scale) = (self.program.rows[*row], row_scale(self.program, *row));
             let value: f64 = self.program.row(*row).map(|(column, value)| value * point[column]).sum();
             let missed = (range.lower - value).max(value - range.upper);
-            kept[at] |= missed <= MISSED_MAX * scale;
+            kept[at] |= missed <= ROW_MISSED_MAX * scale;
         }
     }
 

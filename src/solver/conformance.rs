@@ -78,7 +78,7 @@ impl fmt::Display for Failure {
 }
 
 /// The distance by which a bound is moved to check a dual, relative to max(1, its size).
-const STEP: f64 = 1e-3;
+const BOUND_SHIFT: f64 = 1e-3;
 /// The largest difference of a dual from the measured slope, relative to the slope's size, taken between 1 and 1,000.
 const SLOPE_TOLERANCE: f64 = 1e-3;
 
@@ -195,7 +195,7 @@ fn check_row_duals(backend: &mut dyn Backend, program: &Program, solution: &Solu
         let range = program.rows[row];
         let dual = solution.row_duals[row];
         let size = [range.lower, range.upper].into_iter().filter(|bound| bound.is_finite());
-        let step = STEP * size.fold(1.0, |a: f64, b| a.max(b.abs()));
+        let step = BOUND_SHIFT * size.fold(1.0, |a: f64, b| a.max(b.abs()));
         let mut moved = |by: f64| {
             let mut changed = program.clone();
             changed.rows[row].lower += by;
@@ -217,7 +217,7 @@ fn check_cone_duals(backend: &mut dyn Backend, program: &Program, solution: &Sol
                 optimum(backend, &changed)
             };
             let name = format!("entry {entry} of cone {position}");
-            compare(&name, dual, moved(STEP)?, moved(-STEP)?, STEP)?;
+            compare(&name, dual, moved(BOUND_SHIFT)?, moved(-BOUND_SHIFT)?, BOUND_SHIFT)?;
         }
     }
     Ok(())

@@ -9,12 +9,10 @@
 use crate::program::{Affine, Cone, ConeKind, Program, Range};
 use crate::solver::backend::Solution;
 use crate::solver::certificate::Certificate;
+use crate::solver::tolerances::SUM_ROUNDING;
 
 /// The most passes over rows and cones; each carries fixed values one row further.
-const PASSES: usize = 16;
-
-/// Rounding of a sum, relative to the sum of magnitudes.
-const ROUNDING: f64 = 4.0 * f64::EPSILON;
+const FORCED_PASSES_MAX: usize = 16;
 
 /// A program with cones in which the columns that rows allow only one value are fixed.
 #[derive(Debug)]
@@ -51,7 +49,7 @@ impl Reduced {
         }
         let (columns, left_out) = (program.columns.clone(), vec![false; program.cones.len()]);
         let mut reach = Reach { program, columns, left_out, is_flat: false, changed: false };
-        for _ in 0..PASSES {
+        for _ in 0..FORCED_PASSES_MAX {
             reach.changed = false;
             (0..program.n_rows()).try_for_each(|row| reach.keep_row(row))?;
             (0..program.cones.len()).try_for_each(|cone| reach.keep_cone(cone))?;
@@ -118,7 +116,7 @@ impl Reach<'_> {
             least += part;
             size += part.abs();
         }
-        let rounding = ROUNDING * size;
+        let rounding = SUM_ROUNDING * size;
         if !least.is_finite() || least < limit - rounding {
             return Some(());
         }
@@ -136,7 +134,7 @@ impl Reach<'_> {
         let mut narrowed = Range { lower: range.lower.max(to.lower), upper: range.upper.min(to.upper) };
         let ends = [narrowed.lower, narrowed.upper];
         if ends.into_iter().all(f64::is_finite) && !narrowed.is_point() {
-            let rounding = ROUNDING * ends.into_iter().fold(0.0_f64, |most, end| most.max(end.abs()));
+            let rounding = SUM_ROUNDING * ends.into_iter().fold(0.0_f64, |most, end| most.max(end.abs()));
             if narrowed.lower > narrowed.upper + rounding {
                 return None;
             }

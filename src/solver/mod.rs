@@ -4,6 +4,7 @@
 //! [`solve_certified`] is the way in; [`registry`] has the backends by name; [`conformance`] is what a new one
 //! must pass.
 
+pub(crate) mod tolerances;
 pub mod timing;
 pub mod interrupt;
 pub mod backend;

@@ -14,7 +14,7 @@ use crate::program::Program;
 use crate::solver::backend::Solution;
 
 /// Number of passes over the coefficients; each is cheap beside a solve, and few improve anything after the fourth.
-const PASSES: usize = 6;
+const SCALING_PASSES: usize = 6;
 /// The most that the largest finite bound may be after scaling; the least is 1.
 const BOUND_MAX: f64 = 1_048_576.0;
 
@@ -101,7 +101,7 @@ fn geometric_factors(program: &Program) -> (Vec<f64>, Vec<f64>) {
     let magnitudes: Vec<f64> = program.term_values.iter().map(|value| value.abs()).collect();
     let extreme = (f64::INFINITY, 0.0_f64);
     let mean = |(low, high): (f64, f64)| if high > 0.0 { 1.0 / (low * high).sqrt() } else { 1.0 };
-    for _ in 0..PASSES {
+    for _ in 0..SCALING_PASSES {
         let mut column_extremes = vec![extreme; columns.len()];
         for (row, factor) in rows.iter_mut().enumerate() {
             let span = program.row_starts[row]..program.row_starts[row + 1];

@@ -27,13 +27,12 @@ use crate::program::Program;
 use crate::solver::backend::{Backend, Feature, Limits, Solution, SolveError, Termination, WarmStart};
 use crate::solver::intake::admit;
 use crate::solver::scaling::Scaled;
+use crate::solver::tolerances::INACCURATE_MAX;
 use form::Form;
 use path::{End, Path};
 
 const NAME: &str = "separable";
 
-/// Residuals and relative gap within which a path that got stuck counts as inaccurate, not failed.
-const CLOSE: f64 = 1e-5;
 /// Number of multiplications for a step's elimination of blocks above which a program is declined: Clarabel's sparse
 /// factors are faster then. 1,000 jobs on 456 worker types take 2e8, and some eighty times as long as by Clarabel.
 const ELIMINATION_MAX: f64 = 1e8;
@@ -83,7 +82,7 @@ impl Backend for Separable {
             End::TimeLimit => Termination::TimeLimit,
             End::IterationLimit => Termination::IterationLimit,
             End::Off(off) if off <= limits.tolerance => Termination::Optimal,
-            End::Off(off) if off <= CLOSE => Termination::Inaccurate,
+            End::Off(off) if off <= INACCURATE_MAX => Termination::Inaccurate,
             End::Off(_) => Termination::Failed,
         };
         Ok(scaled.recover(program, answer))

@@ -18,7 +18,7 @@ use multiversion::multiversion;
 
 use super::lower_hull;
 use crate::decomposition::lanes::{F64x8, LANES};
-use crate::decomposition::tolerances::{ENUMERATED_TYPES, SAME, TIME_ROUNDING};
+use crate::decomposition::tolerances::{ENUMERATED_TYPES, SAME_SPEED, TIME_ROUNDING};
 
 /// The subproblems of eight jobs at prices.
 #[derive(Clone, Copy, Debug)]
@@ -247,7 +247,7 @@ impl<const K: usize> OneJob<K> {
                     let least = if x < y { x } else { y };
                     let slowest = if one < other { one } else { other };
                     let least = if slowest > 0.0 { least } else { -1.0 };
-                    let least = if gap > SAME * (one + other) { least } else { -1.0 };
+                    let least = if gap > SAME_SPEED * (one + other) { least } else { -1.0 };
                     let value = self.cost[$j] * x + self.cost[$l] * y;
                     let value = if least >= -TIME_ROUNDING { value } else { f64::INFINITY };
                     let of_one = |at| if at == $j { x } else { 0.0 };

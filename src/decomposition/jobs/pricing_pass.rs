@@ -11,7 +11,7 @@ use super::best_response::{
 };
 use crate::decomposition::columns::Columns;
 use crate::decomposition::lanes::{F64x8, LANES};
-use crate::decomposition::tolerances::ROUNDING;
+use crate::decomposition::tolerances::COST_ROUNDING;
 use crate::decomposition::types::of_types;
 
 /// The prices and the level of a pass.
@@ -178,7 +178,7 @@ fn price_out<const K: usize>(batch: &JobBatch, at: &WorkerPrices, groups: usize)
 #[inline]
 fn proof_of<const K: usize>(jobs: &JobsX8<'_, K>, best: &Best<K>) -> Proof {
     let proof = proof_at(jobs, &best.price.max(F64x8::ZERO));
-    let unproven = best.value - proof.value - best.value.abs() * ROUNDING;
+    let unproven = best.value - proof.value - best.value.abs() * COST_ROUNDING;
     if unproven.any(|unproven| unproven > 0.0) { best_proof(jobs) } else { proof }
 }
 

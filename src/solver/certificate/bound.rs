@@ -13,12 +13,11 @@
 
 use crate::program::{ConeKind, Program, Range, Sense};
 use crate::solver::certificate::propagation::boxes;
+use crate::solver::tolerances::SUM_ROUNDING;
 
 /// The part of the magnitudes that it is a sum of up to which a reduced cost towards an infinite end of a box counts as
 /// rounding of 0.
 const NOISE: f64 = 1e-13;
-/// Rounding of a sum, relative to the sum of magnitudes.
-const ROUNDING: f64 = 4.0 * f64::EPSILON;
 /// The most sweeps of the repair of reduced costs.
 const SWEEPS: usize = 3;
 
@@ -251,19 +250,19 @@ impl<'a> Multipliers<'a> {
             let end = if cost > 0.0 { range.upper } else { range.lower };
             if end.is_finite() {
                 add(cost * end);
-                rounding += ROUNDING * reduced.magnitudes[column] * end.abs();
+                rounding += SUM_ROUNDING * reduced.magnitudes[column] * end.abs();
             } else if reduced.escapes(column, range) {
                 return f64::INFINITY;
             }
         }
-        total + rounding + ROUNDING * magnitude
+        total + rounding + SUM_ROUNDING * magnitude
     }
 }
 
 /// Puts a multiplier (t, v) into the second-order cone t ≥ ‖v‖, which is its own dual: raises t, or shrinks v if t is
 /// not to change (`keep_first`), since its column has an open box.
 fn enter_second_order(duals: &mut [f64], keep_first: bool) {
-    let norm = duals[1..].iter().map(|v| v * v).sum::<f64>().sqrt() * (1.0 + ROUNDING);
+    let norm = duals[1..].iter().map(|v| v * v).sum::<f64>().sqrt() * (1.0 + SUM_ROUNDING);
     if duals[0] >= norm {
         return;
     }
@@ -285,8 +284,8 @@ fn enter_exponential(duals: &mut [f64], v_costs_nothing: bool) {
         duals.copy_from_slice(&[0.0, v.max(0.0), w.max(0.0)]);
     } else if v_costs_nothing && w > 0.0 {
         let least = u * (1.0 + (w / -u).ln());
-        duals[1] = least + ROUNDING * (least.abs() + u.abs());
+        duals[1] = least + SUM_ROUNDING * (least.abs() + u.abs());
     } else {
-        duals[2] = w.max(-u * (v / u - 1.0).exp() * (1.0 + ROUNDING));
+        duals[2] = w.max(-u * (v / u - 1.0).exp() * (1.0 + SUM_ROUNDING));
     }
 }

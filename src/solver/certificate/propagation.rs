@@ -5,7 +5,7 @@ use crate::program::{Program, Range};
 
 /// The most passes over the rows. Each carries a bound one row further: from a job's row of time to a share, and from
 /// there to a level, takes two.
-const ROUNDS: usize = 3;
+const PROPAGATION_PASSES_MAX: usize = 3;
 /// The relative part by which [`fill`] loosens every bound it finds: more than the rounding in it.
 const MARGIN: f64 = 1e-9;
 
@@ -24,7 +24,7 @@ pub(super) fn boxes(program: &Program) -> Vec<Range> {
     for row in 0..program.n_rows() {
         narrow_by_single(program, row, &mut boxes);
     }
-    for _ in 0..ROUNDS {
+    for _ in 0..PROPAGATION_PASSES_MAX {
         let open = boxes.iter().any(|range| range.lower.is_infinite() || range.upper.is_infinite());
         let mut changed = false;
         if open {

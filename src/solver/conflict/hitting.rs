@@ -1,7 +1,7 @@
 //! Smallest hitting sets, by branch and bound.
 
 /// The most sets of elements that are looked at for one size.
-const STEPS_MAX: usize = 200_000;
+const SETS_VISITED_MAX: usize = 200_000;
 
 /// A smallest set of elements below `n` that has one element of each set, as flags [n]; `least` is a known lower bound on
 /// its size. None if a set is empty, or if the search takes too many steps.
@@ -11,7 +11,7 @@ pub(super) fn smallest_hitting(sets: &[Vec<usize>], n: usize, least: usize) -> O
     }
     for size in least..=n {
         let mut search =
-            Hitting { sets, chosen: vec![false; n], forbidden: vec![false; n], steps: STEPS_MAX };
+            Hitting { sets, chosen: vec![false; n], forbidden: vec![false; n], steps: SETS_VISITED_MAX };
         if search.hit(size)? {
             return Some(search.chosen);
         }

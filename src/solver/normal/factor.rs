@@ -23,12 +23,12 @@ const TIMES_MEDIAN: usize = 4;
 /// The number of terms that a linking row or a long column exceeds in any case.
 const TERMS_MIN: usize = 16;
 /// The part of the diagonal entry, before elimination, up to which a pivot is rounding.
-const PIVOT_MIN: f64 = 1e-14;
+const PIVOT_ROUNDING: f64 = 1e-14;
 /// The part of the diagonal entry, before elimination, up to which a pivot in a block is weak: its row is made a linking
 /// one.
 const WEAK: f64 = 1e-6;
 /// The most rounds of factoring blocks to find weak pivots.
-const ROUNDS_MAX: usize = 4;
+const FACTOR_ROUNDS_MAX: usize = 4;
 /// The most links for which weak rows are made linking rows: equations of links are dense, a weak pivot costs digits only.
 const LINKS_MAX: usize = 500;
 
@@ -172,7 +172,7 @@ impl Factor {
             let before: Vec<f64> = (0..m).map(|at| links[at * m + at].abs()).collect();
             let weak = plan.factor_blocks(&mut blocks)?;
             round += 1;
-            if m > 0 && round < ROUNDS_MAX && !weak.is_empty() && m + weak.len() <= LINKS_MAX {
+            if m > 0 && round < FACTOR_ROUNDS_MAX && !weak.is_empty() && m + weak.len() <= LINKS_MAX {
                 let mut structure = plan.structure.clone();
                 structure.promote(&weak);
                 if plans.get(round).is_none_or(|plan| plan.structure != structure) {
@@ -266,7 +266,7 @@ impl Pivoted {
     /// Eliminates with the largest remaining entry as the pivot; false if all entries that remain are rounding.
     fn eliminate(&mut self) -> bool {
         let (m, at) = (self.m, self.rank);
-        let (mut largest, mut row) = (PIVOT_MIN, m);
+        let (mut largest, mut row) = (PIVOT_ROUNDING, m);
         for (below, values) in self.lu.chunks_exact(m).enumerate().skip(at) {
             let size = magnitude(&values[at..]);
             if size > largest {
@@ -340,7 +340,7 @@ fn factor(n: usize, lower: &mut [f64], mut weak: impl FnMut(usize)) -> Option<()
             return None;
         }
         // A pivot lost to rounding is taken as infinite, so that y of its row is 0.
-        let pivot = if pivot > PIVOT_MIN * diagonal { pivot.sqrt() } else { f64::INFINITY };
+        let pivot = if pivot > PIVOT_ROUNDING * diagonal { pivot.sqrt() } else { f64::INFINITY };
         entries[0] = pivot;
         entries[1..].iter_mut().for_each(|value| *value /= pivot);
     }

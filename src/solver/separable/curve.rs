@@ -9,7 +9,7 @@
 use crate::program::{Affine, Cone, ConeKind};
 
 /// Rounding of sums of multipliers, relative to the larger.
-const ROUNDING: f64 = 8.0 * f64::EPSILON;
+const MULTIPLIER_ROUNDING: f64 = 8.0 * f64::EPSILON;
 
 /// The function of a curve.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -70,7 +70,7 @@ impl Shape {
             Self::Inverse { root, is_sum } => {
                 // Sum and difference are rounded relative to the larger of the two; the multiplier of y must not end
                 // above λ.
-                let lambda = (lambda - ROUNDING * (lambda + w)).max(lambda / 2.0);
+                let lambda = (lambda - MULTIPLIER_ROUNDING * (lambda + w)).max(lambda / 2.0);
                 let (sum, difference) = if is_sum { (w, lambda) } else { (lambda, w) };
                 of_product(sum, -2.0 * root.signum() * lambda.sqrt() * w.sqrt(), difference)
             }

@@ -8,18 +8,18 @@ use crate::solver::separable::form::{Form, Placed};
 use crate::solver::timing::Stopwatch;
 
 /// Part of the way to the boundary that a step may go.
-const STEP: f64 = 0.995;
+const SEPARABLE_STEP_PART: f64 = 0.995;
 /// Part of the way to 0 that the argument of a function may go in a step: farther away, the function is far from its
 /// tangent.
-const STEP_CURVED: f64 = 0.7;
+const CURVED_STEP_PART: f64 = 0.7;
 /// The largest relative growth, in a step, of the argument of a function in rows, for the same reason.
 const GROWTH_MAX: f64 = 1.0;
 /// Number of steps after which the best point so far is the answer; a path takes twenty to fifty.
-const STEPS_MAX: u32 = 200;
+const SEPARABLE_STEPS_MAX: u32 = 200;
 /// Number of steps without progress after which the path ends: rounding allows no more.
 const STEPS_IDLE_MAX: u32 = 40;
 /// The part of the tolerance at which the path ends.
-const AIM: f64 = 1e-2;
+const PATH_END: f64 = 1e-2;
 /// The least weight of a column, the largest being 1.
 const WEIGHT_MIN: f64 = 1e-2;
 /// The gap aimed at is at least this part of the residuals: with products far smaller, hardly a step could reduce them.
@@ -28,7 +28,7 @@ const GAP_MIN: f64 = 0.1;
 /// The end of a path.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum End {
-    /// The path came close enough, or rounding or [`STEPS_MAX`] ended it. The value is the larger of the residual and the
+    /// The path came close enough, or rounding or [`SEPARABLE_STEPS_MAX`] ended it. The value is the larger of the residual and the
     /// gap at the best point, both relative.
     Off(f64),
     /// The time limit was reached or the interrupt raised.
@@ -135,11 +135,11 @@ impl<'a> Path<'a> {
     pub(super) fn follow(&mut self, limits: &Limits) -> End {
         let clock = Stopwatch::start();
         let mut idle = 0;
-        while self.best.0 > AIM * limits.tolerance && idle < STEPS_IDLE_MAX {
+        while self.best.0 > PATH_END * limits.tolerance && idle < STEPS_IDLE_MAX {
             if limits.is_over(&clock) {
                 return End::TimeLimit;
             }
-            if self.steps >= limits.iterations.unwrap_or(STEPS_MAX) {
+            if self.steps >= limits.iterations.unwrap_or(SEPARABLE_STEPS_MAX) {
                 return if limits.iterations.is_some() { End::IterationLimit } else { End::Off(self.best.0) };
             }
             self.steps += 1;
@@ -270,16 +270,16 @@ impl<'a> Path<'a> {
         for Placed { u, s, .. } in &self.form.curves {
             let (argument, change) = (v[*u], step.v[*u]);
             if change < 0.0 {
-                primal = primal.min(-STEP_CURVED * argument / change);
+                primal = primal.min(-CURVED_STEP_PART * argument / change);
             } else if s.is_some() {
                 primal = primal.min(GROWTH_MAX * argument / change);
             }
             if s.is_none() && step.z[*u] < 0.0 {
-                dual = dual.min(-STEP_CURVED * z[*u] / step.z[*u]);
+                dual = dual.min(-CURVED_STEP_PART * z[*u] / step.z[*u]);
             }
         }
-        primal = primal.min(STEP * reach(&self.weights, v, &step.v));
-        dual = dual.min(STEP * reach(&self.weights, z, &step.z));
+        primal = primal.min(SEPARABLE_STEP_PART * reach(&self.weights, v, &step.v));
+        dual = dual.min(SEPARABLE_STEP_PART * reach(&self.weights, z, &step.z));
         let go = |values: &mut [f64], steps: &[f64], length: f64| {
             values.iter_mut().zip(steps).for_each(|(value, step)| *value += length * step);
         };

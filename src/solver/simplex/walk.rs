@@ -13,9 +13,9 @@ use crate::solver::simplex::tableau::{State, Tableau};
 use crate::solver::timing::Stopwatch;
 
 /// Number of pivots after which factors are made anew.
-const PIVOTS_MAX: usize = 32;
+const PIVOTS_PER_FACTOR: usize = 32;
 /// The least pivot, in scaled units.
-const PIVOT_MIN: f64 = 1e-9;
+const SIMPLEX_PIVOT_MIN: f64 = 1e-9;
 /// The largest relative difference between a pivot computed by row and by column.
 const AGREE: f64 = 1e-6;
 /// The most steps in a row without length; after more, Bland's rule chooses variables.
@@ -23,7 +23,7 @@ const STALLED_MAX: u32 = 100;
 /// The limit on steps where none is given, for each row and column and for 100 more.
 const STEPS_PER_SIZE: u64 = 20;
 /// Number of steps between two looks at the clock.
-const LOOK_EVERY: u64 = 16;
+const STEPS_PER_CLOCK_READING: u64 = 16;
 
 /// Runs the simplex method from a state, and returns why it stopped and how many steps it took.
 pub(super) fn walk(tableau: &Tableau, state: &mut State, limits: &Limits) -> (Termination, u64) {
@@ -46,7 +46,7 @@ pub(super) fn walk(tableau: &Tableau, state: &mut State, limits: &Limits) -> (Te
         if steps == steps_max {
             return (Termination::IterationLimit, steps);
         }
-        if steps.is_multiple_of(LOOK_EVERY) && limits.is_over(&clock) {
+        if steps.is_multiple_of(STEPS_PER_CLOCK_READING) && limits.is_over(&clock) {
             return (Termination::TimeLimit, steps);
         }
         steps += 1;
@@ -61,7 +61,7 @@ pub(super) fn walk(tableau: &Tableau, state: &mut State, limits: &Limits) -> (Te
                 continue;
             }
         }
-        if state.factor.n_pivots() >= PIVOTS_MAX {
+        if state.factor.n_pivots() >= PIVOTS_PER_FACTOR {
             tableau.refactor(state);
             (fresh, walk.priced) = (true, false);
         }
@@ -286,7 +286,7 @@ impl<'a> Walk<'a> {
         if !length.is_finite() && !to_bound.is_finite() {
             return Step::Unbounded;
         }
-        if block.is_some_and(|block| length < to_bound && block.pivot < PIVOT_MIN * self.largest()) {
+        if block.is_some_and(|block| length < to_bound && block.pivot < SIMPLEX_PIVOT_MIN * self.largest()) {
             return Step::Unsafe;
         }
         let length = length.min(to_bound);
@@ -348,7 +348,7 @@ impl<'a> Walk<'a> {
         let Tableau { lower, upper, .. } = self.tableau;
         for (position, along) in self.direction.iter().enumerate() {
             let pivot = along.abs();
-            if pivot <= PIVOT_MIN {
+            if pivot <= SIMPLEX_PIVOT_MIN {
                 continue;
             }
             let variable = state.basic[position] as usize;
