@@ -7,8 +7,8 @@
 //! are kept apart from the prices, as relative shifts. Widths are in units of the objective per unit of all weights.
 
 use crate::decomposition::choice::PriceBox;
-use crate::decomposition::demand::{Demand, Step, floor, newton};
-use crate::decomposition::smoothed_demand::Place;
+use crate::decomposition::demand::{Demand, NewtonStep, newton_step, price_floor};
+use crate::decomposition::smoothed_demand::SmoothedPrices;
 use crate::decomposition::tolerances::{
     IDLE_WIDTHS, NARROWER, NEWTON_STEPS_MAX, SHIFTS_MAX, STEP_MIN, STEP_WORTH_MIN,
 };
@@ -27,7 +27,7 @@ pub(super) struct ContinuationStart {
 }
 
 /// The reason why no prices were found in a box.
-pub(super) enum Lost {
+pub(super) enum PricesLost {
     /// The prices are outside of the box; the last ones inside it, `[K]`.
     Outside(Vec<f64>),
     /// Newton steps, evaluations or time ran out, or second derivatives are singular.
@@ -38,13 +38,13 @@ pub(super) enum Lost {
 #[derive(Clone, Debug)]
 pub(super) struct ContinuationEnd {
     /// The prices at the last width, with their shifts.
-    pub(super) place: Place<Vec<f64>>,
+    pub(super) place: SmoothedPrices<Vec<f64>>,
     /// The last box: a job whose choice is optimal everywhere in it is decided.
     pub(super) price_box: PriceBox<Vec<f64>>,
 }
 
 /// The scalar product of two vectors.
-fn product(a: &[f64], b: &[f64]) -> f64 {
+fn dot(a: &[f64], b: &[f64]) -> f64 {
     a.iter().zip(b).map(|(a, b)| a * b).sum()
 }
 
@@ -65,7 +65,7 @@ pub(super) struct Continuation<'a> {
     /// The most evaluations of undecided jobs.
     pub(super) evaluated_max: usize,
     /// True once the time limit has passed.
-    pub(super) late: &'a dyn Fn() -> bool,
+    pub(super) is_out_of_time: &'a dyn Fn() -> bool,
 }
 
 impl Continuation<'_> {
@@ -75,7 +75,7 @@ impl Continuation<'_> {
     }
 
     /// The largest part, at most 1, of the relative changes `by` that keeps prices in the box and above a tenth of themselves.
-    fn longest(&self, price: &[f64], by: &[f64]) -> f64 {
+    fn longest_part(&self, price: &[f64], by: &[f64]) -> f64 {
         let mut longest = 1.0_f64;
         for k in self.types() {
             let to = price[k] * by[k];
@@ -89,35 +89,35 @@ impl Continuation<'_> {
 
     /// The length of the relative changes `by`: the largest of them, each relative to the price plus a floor, as the relative
     /// change of a price near 0 says little.
-    fn length(&self, price: &[f64], by: &[f64]) -> f64 {
-        let floor = floor(price, self.capacity);
+    fn relative_length(&self, price: &[f64], by: &[f64]) -> f64 {
+        let floor = price_floor(price, self.capacity);
         let low = |k: usize| floor[k].max(STEP_WORTH_MIN / self.capacity[k]);
         let part = |k: usize| by[k].abs() * price[k] / (price[k] + low(k));
         self.types().fold(0.0_f64, |most, k| most.max(part(k)))
     }
 
     /// Newton's step from prices.
-    fn step(&mut self, place: &Place<Vec<f64>>) -> Result<Step, Lost> {
+    fn newton_step(&mut self, place: &SmoothedPrices<Vec<f64>>) -> Result<NewtonStep, PricesLost> {
         self.passes += 1;
         self.evaluated += self.demand.undecided();
-        newton(&mut *self.demand, self.capacity, place).ok_or(Lost::Stuck)
+        newton_step(&mut *self.demand, self.capacity, place).ok_or(PricesLost::Stuck)
     }
 
     /// The prices of the smoothed market at a width, by Newton's method from prices near them.
-    fn at_width(&mut self, mut price: Vec<f64>, width: f64) -> Result<Vec<f64>, Lost> {
+    fn prices_at_width(&mut self, mut price: Vec<f64>, width: f64) -> Result<Vec<f64>, PricesLost> {
         let shift = vec![0.0; price.len()];
-        let mut step = self.step(&Place::of(price.clone(), shift.clone(), width))?;
+        let mut step = self.newton_step(&SmoothedPrices::of(price.clone(), shift.clone(), width))?;
         let mut held_back = 0;
         for _ in 0..NEWTON_STEPS_MAX {
-            if (self.late)() || self.evaluated > self.evaluated_max {
-                return Err(Lost::Stuck);
+            if (self.is_out_of_time)() || self.evaluated > self.evaluated_max {
+                return Err(PricesLost::Stuck);
             }
-            let longest = self.longest(&price, &step.by);
-            let fall = product(&step.falls, &step.by);
+            let longest = self.longest_part(&price, &step.by);
+            let fall = dot(&step.falls, &step.by);
             let at = |part: f64| -> Vec<f64> {
                 price.iter().zip(&step.by).map(|(price, by)| price * (1.0 + part * by)).collect()
             };
-            if self.length(&price, &step.by) <= STEP_MIN * width && longest >= 1.0 {
+            if self.relative_length(&price, &step.by) <= STEP_MIN * width && longest >= 1.0 {
                 return Ok(at(1.0));
             }
             // A price of which the box includes 0 is bounded there by 0, not by a box that is too narrow.
@@ -127,12 +127,12 @@ impl Continuation<'_> {
             };
             held_back = if self.types().any(outside) { held_back + 1 } else { 0 };
             if held_back > 2 {
-                return Err(Lost::Outside(price));
+                return Err(PricesLost::Outside(price));
             }
             let mut part = longest;
             loop {
                 let next = at(part);
-                let there = self.step(&Place::of(next.clone(), shift.clone(), width))?;
+                let there = self.newton_step(&SmoothedPrices::of(next.clone(), shift.clone(), width))?;
                 // The slope along the step of minus the objective is negative where the step was too long.
                 let slope = |k: usize| there.falls[k] * step.by[k] * price[k] / next[k];
                 let slope_there: f64 = self.types().map(slope).sum();
@@ -143,7 +143,7 @@ impl Continuation<'_> {
                 part *= (fall / (fall - slope_there)).clamp(0.1, 0.7);
             }
         }
-        Err(Lost::Stuck)
+        Err(PricesLost::Stuck)
     }
 
     /// The prices at the width `last`, or at `part` times the worth of all workers if that is larger, followed from a start.
@@ -152,12 +152,12 @@ impl Continuation<'_> {
         start: &ContinuationStart,
         last: f64,
         part: f64,
-    ) -> Result<ContinuationEnd, Lost> {
+    ) -> Result<ContinuationEnd, PricesLost> {
         let (mut price, mut width) = (start.price.clone(), start.width.max(last));
         let mut before: Option<(Vec<f64>, f64)> = None;
         loop {
-            price = self.at_width(price, width)?;
-            if width <= last.max(part * product(&price, self.capacity)) {
+            price = self.prices_at_width(price, width)?;
+            if width <= last.max(part * dot(&price, self.capacity)) {
                 break;
             }
             let next = (width * NARROWER).max(last);
@@ -172,23 +172,26 @@ impl Continuation<'_> {
                     target[k] = line.max(0.1 * price[k]).min(2.0 * price[k]);
                 }
             }
-            self.narrow(&price, width, &ahead);
+            self.narrow_box(&price, width, &ahead);
             for (k, target) in target.iter_mut().enumerate() {
                 *target = target.max(self.price_box.low[k]).min(self.price_box.high[k]);
             }
             before = Some((price, width));
             (price, width) = (target, next);
         }
-        let shift = self.shift(&price, width)?;
-        Ok(ContinuationEnd { place: Place::of(price, shift, width), price_box: self.price_box.clone() })
+        let shift = self.final_shifts(&price, width)?;
+        Ok(ContinuationEnd {
+            place: SmoothedPrices::of(price, shift, width),
+            price_box: self.price_box.clone(),
+        })
     }
 
     /// Narrows the box about the prices at a width, `[K]`, which may still move by `moved` widths and by twice the change `ahead`,
     /// `[K]`, that extrapolation to a width of 0 predicts.
-    fn narrow(&mut self, price: &[f64], width: f64, ahead: &[f64]) {
+    fn narrow_box(&mut self, price: &[f64], width: f64, ahead: &[f64]) {
         // Where jobs spend little of their weights, prices matter little to them and are less certain.
-        let worth = product(price, self.capacity).min(1.0);
-        let about = PriceBox::about(price, self.capacity, self.moved * width / worth);
+        let worth = dot(price, self.capacity).min(1.0);
+        let about = PriceBox::around(price, self.capacity, self.moved * width / worth);
         for k in self.types() {
             let ahead = 2.0 * ahead[k].abs();
             let idle = price[k] * self.capacity[k] <= IDLE_WIDTHS * width;
@@ -196,14 +199,14 @@ impl Continuation<'_> {
             self.price_box.low[k] = low.max(self.price_box.low[k]);
             self.price_box.high[k] = (about.high[k] + ahead).min(self.price_box.high[k]);
         }
-        self.demand.narrow(&self.price_box, price);
+        self.demand.decide_in(&self.price_box, price);
     }
 
     /// The relative increases of prices, `[K]`, at which all workers are demanded, within a part of the barrier.
-    fn shift(&mut self, price: &[f64], width: f64) -> Result<Vec<f64>, Lost> {
+    fn final_shifts(&mut self, price: &[f64], width: f64) -> Result<Vec<f64>, PricesLost> {
         let mut shift = vec![0.0; price.len()];
         for _ in 0..SHIFTS_MAX {
-            let step = self.step(&Place::of(price.to_vec(), shift.clone(), width))?;
+            let step = self.newton_step(&SmoothedPrices::of(price.to_vec(), shift.clone(), width))?;
             let off = step.falls.iter().fold(0.0_f64, |most, off| most.max(off.abs()));
             if off <= 0.01 * width / price.len() as f64 {
                 break;

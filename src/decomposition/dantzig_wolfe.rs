@@ -23,7 +23,9 @@
 //! The level is reached when the stretch is 1.
 
 use crate::decomposition::columns::Columns;
-use crate::decomposition::restricted_master::{MasterOptimum, RestrictedMaster};
+use crate::decomposition::restricted_master::{
+    ColumnWeight, PriceBounds, RestrictedMaster, RestrictedOptimum,
+};
 use crate::decomposition::tolerances::{
     BELOW_HIGHEST, BOX_FIRST, BOX_WIDENED, BOX_WIDENED_MORE, COST_ROUNDING, DEGENERATE_TYPES, DUAL_SMOOTHING,
     DUAL_SMOOTHING_STEP, GAP_STALLED, GROUP_CHUNKS_MIN, GROUPS, LEVEL_ERROR, OBJECTIVE_MIN, PASSES_MIN,
@@ -102,7 +104,7 @@ pub(super) struct Search<'a> {
     /// Gap between the mixture's objective and the dual bound at which the search ends, relative to the bound.
     pub(super) gap: f64,
     /// True once the time limit has passed.
-    pub(super) late: &'a dyn Fn() -> bool,
+    pub(super) is_out_of_time: &'a dyn Fn() -> bool,
 }
 
 /// The result of a search: a mixture of columns, and the prices that prove the bound.
@@ -133,7 +135,7 @@ struct DualBound {
 
 impl SearchEnd {
     /// The points whose columns are in the mixture, by descending weight, at most `most`.
-    pub(super) fn mixed(&self, most: usize) -> impl Iterator<Item = &PricePoint> {
+    pub(super) fn mixed_points(&self, most: usize) -> impl Iterator<Item = &PricePoint> {
         let weight = |(_, weights): &(PricePoint, Vec<f64>)| weights.iter().sum::<f64>();
         let mut mixed: Vec<&(PricePoint, Vec<f64>)> = self.mixture.iter().collect();
         mixed.sort_by(|one, other| weight(other).total_cmp(&weight(one)));
@@ -143,14 +145,15 @@ impl SearchEnd {
     /// Prices to begin the search for the next level of water filling with; none where the first responses fit, at prices that
     /// say nothing.
     pub(super) fn next_prices(&self) -> Option<Vec<Vec<f64>>> {
-        let mixed: Vec<Vec<f64>> = self.mixed(WARM_PRICES_MAX).map(|point| point.price.clone()).collect();
+        let mixed: Vec<Vec<f64>> =
+            self.mixed_points(WARM_PRICES_MAX).map(|point| point.price.clone()).collect();
         let prices = if mixed.is_empty() { vec![self.at.price.clone()] } else { mixed };
         (self.passes > 1 || self.has_prices).then_some(prices)
     }
 }
 
 /// The number of groups for this many chunks of jobs.
-pub(super) fn groups(n_chunks: usize) -> usize {
+pub(super) fn n_groups(n_chunks: usize) -> usize {
     (n_chunks / GROUP_CHUNKS_MIN).clamp(1, GROUPS)
 }
 
@@ -175,7 +178,7 @@ impl DualSmoothing {
     }
 
     /// The next prices, from the prices of the best dual bound and the restricted master's duals.
-    fn price(&mut self, best: &[f64], dual: Vec<f64>) -> Vec<f64> {
+    fn smoothed(&mut self, best: &[f64], dual: Vec<f64>) -> Vec<f64> {
         if !self.on {
             return dual;
         }
@@ -191,7 +194,7 @@ impl DualSmoothing {
             return;
         }
         let used = columns.usage.iter().zip(self.direction.iter().cycle()).map(|(usage, by)| usage * by);
-        let rises = used.sum::<f64>() > worth(&self.direction, capacity);
+        let rises = used.sum::<f64>() > worth_of(&self.direction, capacity);
         self.weight = if rises {
             (self.weight - DUAL_SMOOTHING_STEP).max(0.0)
         } else {
@@ -212,12 +215,12 @@ impl SearchStart {
 
     /// The start that a search over a sample of `size` jobs leaves: its prices, and a box around them.
     pub(super) fn of_sample(found: &SearchEnd, size: usize) -> Self {
-        Self::about(vec![found.at.price.clone()], size, found.level)
+        Self::around(vec![found.at.price.clone()], size, found.level)
     }
 
     /// A start at some prices, at least one, with a box around the first of them that is as wide as the error of the prices of a
     /// sample of `size` jobs.
-    pub(super) fn about(prices: Vec<Vec<f64>>, size: usize, level: f64) -> Self {
+    pub(super) fn around(prices: Vec<Vec<f64>>, size: usize, level: f64) -> Self {
         let error = (SAMPLE_ERROR / (size as f64).sqrt()).min(SAMPLE_ERROR_MAX);
         let most = prices[0].iter().fold(1e-12_f64, |most, price| most.max(*price));
         let by = |price: &f64| error * (price + PRICE_FLOOR * most);
@@ -227,14 +230,14 @@ impl SearchStart {
     }
 
     /// This start with other first prices and the same box.
-    pub(super) fn at(&self, prices: Vec<Vec<f64>>) -> Self {
+    pub(super) fn with_prices(&self, prices: Vec<Vec<f64>>) -> Self {
         Self { prices, ..self.clone() }
     }
 
     /// This start with each of its prices scaled so that all workers together are worth 1, and the box scaled as the first.
     fn normalized(&self, capacity: &[f64]) -> Self {
         let scaled = |of: &[f64], by: f64| of.iter().map(|price| price * by).collect::<Vec<f64>>();
-        let unit = |price: &Vec<f64>| worth(price, capacity).recip();
+        let unit = |price: &Vec<f64>| worth_of(price, capacity).recip();
         let prices = self.prices.iter().map(|price| scaled(price, unit(price))).collect();
         let first = unit(&self.prices[0]);
         Self { prices, low: scaled(&self.low, first), high: scaled(&self.high, first), level: self.level }
@@ -252,7 +255,7 @@ impl LevelGoal {
 
     /// The dual bound that responses prove: on cost from below where the level is held, else on the level from above.
     fn bound(self, at: &PricePoint, columns: &Columns, capacity: &[f64]) -> f64 {
-        let worth = worth(&at.price, capacity);
+        let worth = worth_of(&at.price, capacity);
         if self.is_held() {
             return columns.least - worth;
         }
@@ -282,10 +285,10 @@ impl LevelGoal {
 
     /// The level at which a mixture that needs the capacities times `stretch` fits them, and the factor on its weights for
     /// that.
-    fn shrunk(self, level: f64, stretch: f64) -> (f64, f64) {
+    fn level_that_fits(self, level: f64, stretch: f64) -> (f64, f64) {
         match self {
             Self::Hold { .. } => (level, 1.0),
-            // The responses are scaled to the lower level by `Search::found`.
+            // The responses are scaled to the lower level by `Search::end_of_mixture`.
             Self::Raise => (level / stretch.max(1.0), 1.0),
             Self::RaiseAbove { .. } => (level, 1.0 / stretch.max(1.0)),
         }
@@ -298,10 +301,11 @@ impl Search<'_> {
     pub(super) fn solve(&self, goal: LevelGoal) -> Option<SearchEnd> {
         let capacity = &self.capacity;
         let start = if goal.is_held() { self.start.clone() } else { self.start.normalized(capacity) };
-        let mut master =
-            RestrictedMaster::new((capacity.clone(), self.groups), !goal.is_held(), (start.low, start.high));
+        let price_box = PriceBounds { low: start.low, high: start.high };
+        let mut restricted_master =
+            RestrictedMaster::new(capacity.clone(), self.groups, !goal.is_held(), price_box);
         if let (true, Some(given)) = (goal.is_held(), &self.given) {
-            master.add(given);
+            restricted_master.add_round(given);
         }
         let mut known = start.prices.into_iter();
         let mut at = PricePoint { price: known.next()?, level: goal.first_level(start.level) };
@@ -322,60 +326,65 @@ impl Search<'_> {
             if best.as_ref().is_none_or(|best| goal.is_tighter(proven, best.value)) {
                 best = Some(DualBound { value: proven, at: at.clone(), slope: columns.slope });
             }
-            master.add(&columns);
+            restricted_master.add_round(&columns);
             let (level, first) = (at.level, points.is_empty());
             points.push(at);
             if first && !goal.is_held() && level >= HIGHEST && columns.fits(capacity) {
-                return Some(self.unmixed(points));
+                return Some(self.end_at_highest_level(points));
             }
             let bound = best.as_ref()?;
             let lower = if goal.is_held() { level } else { bound.value.min(level) };
             match goal {
-                _ if (self.late)() => return None,
+                _ if (self.is_out_of_time)() => return None,
                 LevelGoal::Raise if lower <= 0.0 => return None,
                 LevelGoal::RaiseAbove { .. } if lower <= RISE_MIN => {
-                    return Some(self.unraised(&points, bound));
+                    return Some(self.end_without_rise(&points, bound));
                 }
                 LevelGoal::Hold { .. } => {}
-                _ => self.lower(&mut master, lower / level),
+                _ => self.lower_columns(&mut restricted_master, lower / level),
             }
             if let Some(price) = known.next() {
                 at = PricePoint { price, level: lower };
                 continue;
             }
-            let MasterOptimum { price, objective } = master.solve()?;
+            let RestrictedOptimum { price, objective } = restricted_master.solve()?;
             stalled = if (objective - last).abs() <= COST_ROUNDING { stalled + 1 } else { 0 };
             last = objective;
-            let held_back = master.widen(widened);
+            let held_back = restricted_master.widen_price_box(widened);
             widened *= if held_back { BOX_WIDENED_MORE } else { 1.0 };
             if !held_back && goal.is_met(objective, bound, (self.gap, self.part), stalled >= PASSES_STALLED) {
                 let has_prices = goal.is_held() || lower < HIGHEST;
-                let end = goal.shrunk(lower, objective);
-                return Some(self.found((&master, goal), points, (bound.at.clone(), has_prices), end));
+                let end = goal.level_that_fits(lower, objective);
+                return Some(self.end_of_mixture(
+                    (&restricted_master, goal),
+                    points,
+                    (bound.at.clone(), has_prices),
+                    end,
+                ));
             }
-            at = PricePoint { price: smoothing.price(&bound.at.price, price), level: lower };
+            at = PricePoint { price: smoothing.smoothed(&bound.at.price, price), level: lower };
         }
         None
     }
 
     /// Turns the restricted master's columns into columns of the level times `factor`; nothing from a factor of 1 on.
-    fn lower(&self, master: &mut RestrictedMaster, factor: f64) {
+    fn lower_columns(&self, restricted_master: &mut RestrictedMaster, factor: f64) {
         match &self.given {
             _ if factor >= 1.0 => {}
-            Some(given) => master.approach(factor, &given.usage),
-            None => master.scale(factor),
+            Some(given) => restricted_master.mix_columns_with(factor, &given.usage),
+            None => restricted_master.scale_usage(factor),
         }
     }
 
     /// The end of a search in which the first responses fit at the highest level: no mixture, and no prices.
-    fn unmixed(&self, points: Vec<PricePoint>) -> SearchEnd {
+    fn end_at_highest_level(&self, points: Vec<PricePoint>) -> SearchEnd {
         let (at, level) = (points[0].clone(), points[0].level);
         let mixture = points.into_iter().map(|point| (point, vec![1.0; self.groups])).collect();
         SearchEnd { at, has_prices: false, level, mixture, given: vec![0.0; self.groups], passes: 1 }
     }
 
     /// The end of a search in which no level above the base can be reached.
-    fn unraised(&self, points: &[PricePoint], bound: &DualBound) -> SearchEnd {
+    fn end_without_rise(&self, points: &[PricePoint], bound: &DualBound) -> SearchEnd {
         let passes = u32::try_from(points.len()).unwrap_or(u32::MAX);
         let (mixture, given) = (Vec::new(), vec![1.0; self.groups]);
         SearchEnd { at: bound.at.clone(), has_prices: true, level: 0.0, mixture, given, passes }
@@ -383,9 +392,9 @@ impl Search<'_> {
 
     /// The end of a search: the mixture, with weights times `factor`, at its level. A response to a higher level is mixed with
     /// the given allocation or, where there is none, scaled. `at` proves the bound if `has_prices`.
-    fn found(
+    fn end_of_mixture(
         &self,
-        (master, goal): (&RestrictedMaster, LevelGoal),
+        (restricted_master, goal): (&RestrictedMaster, LevelGoal),
         points: Vec<PricePoint>,
         (at, has_prices): (PricePoint, bool),
         (level, factor): (f64, f64),
@@ -394,14 +403,14 @@ impl Search<'_> {
         let n_given = usize::from(goal.is_held() && self.given.is_some());
         let mut given = vec![0.0; self.groups];
         let mut weights = vec![vec![0.0; self.groups]; points.len()];
-        for (round, group, part) in master.parts() {
+        for ColumnWeight { round, group, weight } in restricted_master.weights() {
             let Some(round) = round.checked_sub(n_given) else {
-                given[group] += part;
+                given[group] += weight;
                 continue;
             };
             let scale = if level < points[round].level { level / points[round].level } else { 1.0 };
-            weights[round][group] = factor * part * scale;
-            given[group] += factor * part * (1.0 - scale);
+            weights[round][group] = factor * weight * scale;
+            given[group] += factor * weight * (1.0 - scale);
         }
         let mut mixture: Vec<(PricePoint, Vec<f64>)> = points.into_iter().zip(weights).collect();
         mixture.retain(|(_, weights)| weights.iter().any(|weight| *weight != 0.0));
@@ -410,6 +419,6 @@ impl Search<'_> {
 }
 
 /// The worth of capacities at prices: the sum of their products.
-fn worth(price: &[f64], capacity: &[f64]) -> f64 {
+fn worth_of(price: &[f64], capacity: &[f64]) -> f64 {
     price.iter().zip(capacity).map(|(price, capacity)| price * capacity).sum()
 }

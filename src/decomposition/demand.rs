@@ -8,7 +8,7 @@
 use std::cmp::Ordering;
 
 use crate::decomposition::choice::{Choice, Job, PriceBox, TypePrices};
-use crate::decomposition::smoothed_demand::{OptionOfJob, Place, Spending, UndecidedJob};
+use crate::decomposition::smoothed_demand::{OptionOfJob, SmoothedPrices, Spending, UndecidedJob};
 use crate::decomposition::tolerances::PRICE_FLOOR;
 
 /// The demand of a sample of jobs, for code that is compiled once for all numbers of types.
@@ -18,11 +18,11 @@ pub(super) trait Demand {
 
     /// Moves to a narrower price box: adds the undecided jobs whose choice at prices in it, `[K]`, is optimal everywhere in it to
     /// the decided ones.
-    fn narrow(&mut self, price_box: &PriceBox<Vec<f64>>, price: &[f64]);
+    fn decide_in(&mut self, price_box: &PriceBox<Vec<f64>>, price: &[f64]);
 
     /// The spending on each type in parts of all weights, `[K]`, and the second derivatives of all jobs' smoothed values,
     /// `[K × K]`, below and on the diagonal (see [`Spending`]).
-    fn spending(&mut self, place: &Place<Vec<f64>>) -> (Vec<f64>, Vec<f64>);
+    fn spending(&mut self, place: &SmoothedPrices<Vec<f64>>) -> (Vec<f64>, Vec<f64>);
 }
 
 /// The demand of a sample in code for K types: decided jobs are summed, undecided ones listed.
@@ -44,7 +44,7 @@ pub(super) struct SampleDemand<const K: usize> {
 }
 
 /// Newton's step.
-pub(super) struct Step {
+pub(super) struct NewtonStep {
     /// Relative change of each price: `[K]`.
     pub(super) by: Vec<f64>,
     /// Minus the derivative of the dual objective, with its barrier, with respect to a relative change of each price: `[K]`. It
@@ -54,7 +54,7 @@ pub(super) struct Step {
 
 /// The floor for the size of each price, at which all workers of the type are worth the part `PRICE_FLOOR` of the largest worth
 /// of a type's workers: `[K]`.
-pub(super) fn floor(price: &[f64], capacity: &[f64]) -> Vec<f64> {
+pub(super) fn price_floor(price: &[f64], capacity: &[f64]) -> Vec<f64> {
     let worth = price.iter().zip(capacity).map(|(price, capacity)| price * capacity);
     let most = worth.fold(0.0_f64, f64::max);
     capacity.iter().map(|capacity| PRICE_FLOOR * most / capacity).collect()
@@ -67,8 +67,8 @@ impl PriceBox<Vec<f64>> {
     }
 
     /// The box about prices, `[K]`, each of which may be off by the part `off` of the sum of itself and its floor.
-    pub(super) fn about(price: &[f64], capacity: &[f64], off: f64) -> Self {
-        let floor = floor(price, capacity);
+    pub(super) fn around(price: &[f64], capacity: &[f64], off: f64) -> Self {
+        let floor = price_floor(price, capacity);
         let by = |k: usize| off * (price[k] + floor[k]);
         let types = 0..price.len();
         Self {
@@ -97,20 +97,20 @@ impl<const K: usize> SampleDemand<K> {
         for job in jobs {
             let choice = job.choose(&prices)?;
             if job.is_sure(choice, &price_box) {
-                demand.add(&job, choice);
+                demand.add_decided(&job, choice);
             } else if job.has_spare(&price_box) {
                 demand.undecided_spare.push(UndecidedJob::of(job));
             } else {
                 demand.undecided.push(UndecidedJob::of(job));
             }
         }
-        demand.merge();
+        demand.merge_alike();
         Some(demand)
     }
 
     /// Adds a decided job by its choice.
     #[inline]
-    fn add(&mut self, job: &Job<K>, choice: Choice) {
+    fn add_decided(&mut self, job: &Job<K>, choice: Choice) {
         let workers = job.weight * job.workers;
         match choice {
             Choice::Spare(k) => self.spare[k] += job.weight,
@@ -125,13 +125,13 @@ impl<const K: usize> SampleDemand<K> {
     }
 
     /// Merges undecided jobs that have spare time and the same throughputs into one: they use the same types.
-    fn merge(&mut self) {
+    fn merge_alike(&mut self) {
         let rows: Vec<f64> = self.undecided_spare.iter().flat_map(|undecided| undecided.job.speed).collect();
         let mut merged: Vec<UndecidedJob<K>> = Vec::new();
         for at in order_of_rows(&rows, K) {
             let next = &self.undecided_spare[at].job;
             match merged.last_mut().map(|last| &mut last.job) {
-                Some(last) if compare(&last.speed, &next.speed).is_eq() => {
+                Some(last) if compare_rows(&last.speed, &next.speed).is_eq() => {
                     // Each of these jobs has spare time wherever the one with the fewest workers has.
                     last.weight += next.weight;
                     last.workers = last.workers.min(next.workers);
@@ -144,7 +144,7 @@ impl<const K: usize> SampleDemand<K> {
 }
 
 /// The lexicographic order of two rows of numbers.
-fn compare(one: &[f64], other: &[f64]) -> Ordering {
+fn compare_rows(one: &[f64], other: &[f64]) -> Ordering {
     let orders = one.iter().zip(other).map(|(one, other)| one.total_cmp(other));
     orders.fold(Ordering::Equal, Ordering::then)
 }
@@ -153,7 +153,7 @@ fn compare(one: &[f64], other: &[f64]) -> Ordering {
 fn order_of_rows(rows: &[f64], width: usize) -> Vec<usize> {
     let row = |at: usize| &rows[at * width..(at + 1) * width];
     let mut order: Vec<usize> = (0..rows.len() / width).collect();
-    order.sort_by(|one, other| compare(row(*one), row(*other)));
+    order.sort_by(|one, other| compare_rows(row(*one), row(*other)));
     order
 }
 
@@ -162,27 +162,27 @@ impl<const K: usize> Demand for SampleDemand<K> {
         self.undecided.len() + self.undecided_spare.len()
     }
 
-    fn narrow(&mut self, price_box: &PriceBox<Vec<f64>>, price: &[f64]) {
+    fn decide_in(&mut self, price_box: &PriceBox<Vec<f64>>, price: &[f64]) {
         let (price_box, prices) = (price_box.fixed(), TypePrices::of(price));
         let spare = std::mem::take(&mut self.undecided_spare);
         for undecided in spare.into_iter().chain(std::mem::take(&mut self.undecided)) {
             let job = &undecided.job;
             match job.choose(&prices).filter(|choice| job.is_sure(*choice, &price_box)) {
-                Some(choice) => self.add(job, choice),
+                Some(choice) => self.add_decided(job, choice),
                 None if job.has_spare(&price_box) => self.undecided_spare.push(undecided),
                 None => self.undecided.push(undecided),
             }
         }
     }
 
-    fn spending(&mut self, place: &Place<Vec<f64>>) -> (Vec<f64>, Vec<f64>) {
+    fn spending(&mut self, place: &SmoothedPrices<Vec<f64>>) -> (Vec<f64>, Vec<f64>) {
         let place = place.fixed();
         let mut sum = Spending::NONE;
         for undecided in &self.undecided_spare {
-            undecided.spend_spare(&place, &mut sum);
+            undecided.add_spending_of_spare(&place, &mut sum);
         }
         for undecided in &self.undecided {
-            undecided.spend(&place, &mut self.options, &mut sum);
+            undecided.add_spending(&place, &mut self.options, &mut sum);
         }
         let at = |k: usize| place.price[k] * (1.0 + place.shift[k]);
         for k in 0..K {
@@ -204,7 +204,11 @@ impl<const K: usize> Demand for SampleDemand<K> {
 
 /// Newton's step from prices of the smoothed dual, to which a barrier −μ/K·Σ log z of the smoothing width μ is added; none if the
 /// second derivatives are singular.
-pub(super) fn newton(demand: &mut dyn Demand, capacity: &[f64], place: &Place<Vec<f64>>) -> Option<Step> {
+pub(super) fn newton_step(
+    demand: &mut dyn Demand,
+    capacity: &[f64],
+    place: &SmoothedPrices<Vec<f64>>,
+) -> Option<NewtonStep> {
     let n = capacity.len();
     let (mut on, mut slope) = demand.spending(place);
     let barrier = place.width / n as f64;
@@ -212,13 +216,13 @@ pub(super) fn newton(demand: &mut dyn Demand, capacity: &[f64], place: &Place<Ve
         slope[k * n + k] += barrier;
         on[k] += barrier - capacity[k] * place.price[k];
     }
-    let by = solve(slope, on.clone()).filter(|by| by.iter().all(|by| by.is_finite()))?;
-    Some(Step { by, falls: on })
+    let by = solve_positive_definite(slope, on.clone()).filter(|by| by.iter().all(|by| by.is_finite()))?;
+    Some(NewtonStep { by, falls: on })
 }
 
 /// The solution of a symmetric positive definite system by Cholesky's method; the matrix, `[n × n]`, is given below and on the
 /// diagonal, and the right-hand side is `[n]`. None if a pivot is not positive and finite.
-fn solve(mut matrix: Vec<f64>, mut side: Vec<f64>) -> Option<Vec<f64>> {
+fn solve_positive_definite(mut matrix: Vec<f64>, mut side: Vec<f64>) -> Option<Vec<f64>> {
     let n = side.len();
     for k in 0..n {
         let (above, row) = matrix.split_at_mut(k * n);

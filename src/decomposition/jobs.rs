@@ -21,7 +21,7 @@ use pricing_pass::{PricingPass, WorkerPrices};
 
 use crate::decomposition::certificate::PrimalDual;
 use crate::decomposition::dantzig_wolfe::{
-    LevelGoal, PricePoint, Search, SearchEnd, SearchStart, WarmPrices, groups,
+    LevelGoal, PricePoint, Search, SearchEnd, SearchStart, WarmPrices, n_groups,
 };
 use crate::decomposition::lanes::{F64x8, LANES};
 use crate::decomposition::nash_welfare;
@@ -119,7 +119,7 @@ fn objective_unit(singles: &Singles<'_>, goal: Goal<'_>) -> f64 {
 }
 
 /// The numbers `of` n jobs in chunks of eight, 0 in lanes without a job: `[chunks]`.
-fn lanes(n: usize, of: impl Fn(usize) -> f64) -> Vec<F64x8> {
+fn in_chunks(n: usize, of: impl Fn(usize) -> f64) -> Vec<F64x8> {
     let lane = |job: usize| if job < n { of(job) } else { 0.0 };
     (0..n.div_ceil(LANES)).map(|chunk| F64x8(array::from_fn(|i| lane(chunk * LANES + i)))).collect()
 }
@@ -142,18 +142,18 @@ impl JobBatch {
                 *at = if singles.runs(class, j) { *of } else { 0.0 };
             }
         }
-        let workers = lanes(n, |class| instance.scale_factor[class] * instance.multiplicity[class]);
+        let workers = in_chunks(n, |class| instance.scale_factor[class] * instance.multiplicity[class]);
         let none = || Vec::new();
-        let (demand, by_type, pass) = (lanes(n, |_| 0.0), vec![1.0; k], PricingPass::of(k)?);
+        let (demand, by_type, pass) = (in_chunks(n, |_| 0.0), vec![1.0; k], PricingPass::of(k)?);
         let (base, worth, given, due) = (none(), none(), none(), none());
         let mut batch =
             Self { speed, demand, base, workers, worth, by_type, given, due, n, k, per_worker, pass };
-        batch.fill();
+        batch.fill_empty_lanes();
         Some(batch)
     }
 
     /// Gives lanes without a job a throughput of 1 on the first type, so that every subproblem has an optimum.
-    fn fill(&mut self) {
+    fn fill_empty_lanes(&mut self) {
         for lane in self.n..self.demand.len() * LANES {
             self.speed[lane / LANES * self.k].0[lane % LANES] = 1.0;
         }
@@ -164,16 +164,16 @@ impl JobBatch {
     fn of(singles: &Singles<'_>, goal: Goal<'_>, units: Units) -> Option<Self> {
         let mut batch = Self::of_instance(singles)?;
         let (n, n_types) = (batch.n, singles.instance().n_types());
-        batch.demand = lanes(n, |class| singles.demand[class] * units.level);
+        batch.demand = in_chunks(n, |class| singles.demand[class] * units.level);
         let given = match goal {
             Goal::Worth { worth, by_type, given, .. } => {
-                batch.worth = lanes(n, |class| worth[class] * units.objective);
+                batch.worth = in_chunks(n, |class| worth[class] * units.objective);
                 batch.by_type[..n_types].copy_from_slice(by_type);
                 given
             }
             Goal::Above { given, .. } => {
                 // Rounding may have made a base larger than the job's highest throughput.
-                batch.base = lanes(n, |class| goal.base(class).min(singles.fastest(class)));
+                batch.base = in_chunks(n, |class| goal.base(class).min(singles.fastest(class)));
                 given
             }
             Goal::Level | Goal::Logarithms(_) => &[],
@@ -218,7 +218,7 @@ impl JobBatch {
             per_worker: self.per_worker.clone(),
             pass: self.pass,
         };
-        sample.fill();
+        sample.fill_empty_lanes();
         sample
     }
 
@@ -232,7 +232,7 @@ impl JobBatch {
         if near.prices.is_empty() || near.prices.iter().any(|price| price.len() != self.k) {
             return None;
         }
-        Some(SearchStart::about(near.prices.iter().map(scaled).collect(), self.n, near.level / units.level))
+        Some(SearchStart::around(near.prices.iter().map(scaled).collect(), self.n, near.level / units.level))
     }
 
     /// The prices that a search leaves for the next, in the instance's units.
@@ -240,9 +240,10 @@ impl JobBatch {
         if !found.has_prices {
             return WarmPrices::default();
         }
-        let points = std::iter::once(&found.at).chain(found.mixed(WARM_PRICES_MAX));
-        let scaled =
-            |point: &PricePoint| self.at(point).price.iter().map(|price| price / units.objective).collect();
+        let points = std::iter::once(&found.at).chain(found.mixed_points(WARM_PRICES_MAX));
+        let scaled = |point: &PricePoint| {
+            self.worker_prices(point).price.iter().map(|price| price / units.objective).collect()
+        };
         WarmPrices { prices: points.map(scaled).collect(), level: found.level * units.level }
     }
 
@@ -250,19 +251,29 @@ impl JobBatch {
     /// of which is larger than the one before; none if the last search finds none.
     fn search(&self, goal: LevelGoal, warm: Option<SearchStart>, limits: &Limits) -> Option<SearchEnd> {
         let clock = Stopwatch::start();
-        let late = || limits.is_over(&clock);
-        let used = self.used();
+        let is_out_of_time = || limits.is_over(&clock);
+        let used = self.given_usage();
         let search = |batch: &Self, start: &SearchStart, gap: f64| {
-            let groups = groups(batch.demand.len());
-            let price_out = |point: &PricePoint| (batch.pass.price_out)(batch, &batch.at(point), groups);
+            let groups = n_groups(batch.demand.len());
+            let price_out =
+                |point: &PricePoint| (batch.pass.price_out)(batch, &batch.worker_prices(point), groups);
             let given = (!batch.given.is_empty()).then(|| (batch.pass.given)(batch, groups));
             // A sample has its part of the capacity that the given allocation of all jobs leaves free, and what its
             // own jobs use in that allocation.
             let part = batch.n as f64 / self.n as f64;
             let capacity =
-                used.iter().zip(batch.used()).map(|(all, used)| part * (1.0 - all) + used).collect();
-            Search { price_out: &price_out, given, capacity, groups, part, start, gap, late: &late }
-                .solve(goal)
+                used.iter().zip(batch.given_usage()).map(|(all, used)| part * (1.0 - all) + used).collect();
+            Search {
+                price_out: &price_out,
+                given,
+                capacity,
+                groups,
+                part,
+                start,
+                gap,
+                is_out_of_time: &is_out_of_time,
+            }
+            .solve(goal)
         };
         let above = matches!(goal, LevelGoal::RaiseAbove { .. });
         let gap = limits.tolerance * if above { GAP_ABOVE } else { GAP };
@@ -274,7 +285,7 @@ impl JobBatch {
             let sample = self.sample(step);
             let found = search(&sample, start, SAMPLE_GAP / sample.n as f64)?;
             if above {
-                return found.next_prices().map(|prices| start.at(prices));
+                return found.next_prices().map(|prices| start.with_prices(prices));
             }
             // A sample in which no type is scarce has no prices.
             found.has_prices.then(|| SearchStart::of_sample(&found, sample.n))
@@ -283,7 +294,7 @@ impl JobBatch {
     }
 
     /// The part of all workers of each type that the given allocation uses: `[K]`.
-    fn used(&self) -> Vec<f64> {
+    fn given_usage(&self) -> Vec<f64> {
         let mut used = vec![0.0; self.k];
         for (workers, parts) in self.workers.iter().zip(self.given.chunks_exact(self.k)) {
             used.iter_mut().zip(parts).for_each(|(used, part)| *used += (*workers * *part).sum());
@@ -300,17 +311,17 @@ impl JobBatch {
     }
 
     /// The level and the prices of one worker of each type, from a point's prices of all workers of each type.
-    fn at(&self, point: &PricePoint) -> WorkerPrices {
+    fn worker_prices(&self, point: &PricePoint) -> WorkerPrices {
         let price = point.price.iter().zip(&self.per_worker).map(|(price, per_worker)| price * per_worker);
         WorkerPrices { price: price.collect(), level: point.level }
     }
 
     /// The time fractions of a search's mixture, without empty types: `[jobs × types]`.
-    fn mixed(&self, found: &SearchEnd, n_types: usize) -> Vec<f64> {
+    fn mixture_times(&self, found: &SearchEnd, n_types: usize) -> Vec<f64> {
         let k = self.k;
         let mut time = vec![0.0; self.n * k];
         for (point, weights) in &found.mixture {
-            (self.pass.mix)(self, &self.at(point), weights, &mut time);
+            (self.pass.mix)(self, &self.worker_prices(point), weights, &mut time);
         }
         let given = self.given.chunks_exact(k);
         for (chunk, (part, time)) in given.zip(time.chunks_mut(k * LANES)).enumerate() {
@@ -322,7 +333,7 @@ impl JobBatch {
                 time.iter_mut().zip(part).for_each(|(time, part)| *time += weight * part.0[i]);
             }
         }
-        cut_rows(&mut time, k, n_types);
+        without_empty_types(&mut time, k, n_types);
         time
     }
 
@@ -337,7 +348,7 @@ impl JobBatch {
         let instance = singles.instance();
         let n_types = instance.n_types();
         let mut answer = PrimalDual {
-            time: self.mixed(found, n_types),
+            time: self.mixture_times(found, n_types),
             level: if let Goal::Worth { level, .. } = goal { level } else { found.level * units.level },
             worker_price: vec![0.0; n_types],
             time_price: vec![0.0; self.n],
@@ -347,7 +358,7 @@ impl JobBatch {
         class_times(&mut answer.time, singles);
         let limit_of = |class: usize| singles.limit_above(class, goal.base(class));
         if found.has_prices {
-            let at = self.at(&found.at);
+            let at = self.worker_prices(&found.at);
             answer.worker_price.copy_from_slice(&at.price[..n_types]);
             (self.pass.prove)(self, &at, &mut answer.throughput_price, &mut answer.time_price);
             for (price, jobs) in answer.time_price.iter_mut().zip(&instance.multiplicity) {
@@ -374,7 +385,7 @@ impl JobBatch {
 }
 
 /// Removes empty types from rows of numbers: `[jobs × K]` becomes `[jobs × n_types]`.
-pub(super) fn cut_rows(rows: &mut Vec<f64>, k: usize, n_types: usize) {
+pub(super) fn without_empty_types(rows: &mut Vec<f64>, k: usize, n_types: usize) {
     let n = rows.len() / k;
     for row in (0..n).filter(|_| n_types < k) {
         rows.copy_within(row * k..row * k + n_types, row * n_types);

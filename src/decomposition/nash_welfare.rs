@@ -15,9 +15,9 @@
 
 use crate::decomposition::certificate::PrimalDual;
 use crate::decomposition::choice::{Job, PriceBox, TypePrices};
-use crate::decomposition::continuation::{Continuation, ContinuationEnd, ContinuationStart, Lost};
+use crate::decomposition::continuation::{Continuation, ContinuationEnd, ContinuationStart, PricesLost};
 use crate::decomposition::dantzig_wolfe::WarmPrices;
-use crate::decomposition::demand::{Demand, SampleDemand, floor};
+use crate::decomposition::demand::{Demand, SampleDemand, price_floor};
 use crate::decomposition::sampling::by_samples;
 use crate::decomposition::smoothed_demand::UndecidedJob;
 use crate::decomposition::tolerances::{
@@ -43,7 +43,7 @@ struct Market<'a> {
     /// Passes over undecided jobs so far.
     passes: u32,
     /// The demand of every `step`-th class where prices are in the box of a start; none if one of them runs on no type.
-    demand: fn(&Market<'_>, usize, &ContinuationStart) -> Option<Box<dyn Demand>>,
+    demand_of_sample: fn(&Market<'_>, usize, &ContinuationStart) -> Option<Box<dyn Demand>>,
     /// Appends the class times and dual prices of all classes at the prices found; none if a class runs on no type.
     allocate: fn(&Market<'_>, &ContinuationEnd, &mut PrimalDual) -> Option<()>,
 }
@@ -74,15 +74,15 @@ pub(super) fn solve(
     }
     let passes = 0;
     let market = of_types!(k, K => {
-        let (demand, allocate) = (demand::<K>, allocate::<K>);
-        Some(Market { singles, weight, weights, capacity, passes, demand, allocate })
+        let (demand_of_sample, allocate) = (demand_of_sample::<K>, allocate::<K>);
+        Some(Market { singles, weight, weights, capacity, passes, demand_of_sample, allocate })
     });
     market?.solve(near, limits)
 }
 
 /// A class of a market as one job that needs the workers of all its jobs.
 #[inline]
-fn job<const K: usize>(market: &Market<'_>, class: usize) -> Job<K> {
+fn job_of_class<const K: usize>(market: &Market<'_>, class: usize) -> Job<K> {
     let instance = market.singles.instance();
     let size = instance.scale_factor[class];
     let row = instance.alone(class);
@@ -95,8 +95,8 @@ fn job<const K: usize>(market: &Market<'_>, class: usize) -> Job<K> {
     Job { speed, workers, weight: market.weight[class] / market.weights }
 }
 
-/// The demand of a sample: see [`Market::demand`].
-fn demand<const K: usize>(
+/// The demand of a sample: see [`Market::demand_of_sample`].
+fn demand_of_sample<const K: usize>(
     market: &Market<'_>,
     step: usize,
     start: &ContinuationStart,
@@ -106,7 +106,7 @@ fn demand<const K: usize>(
     // Each job of the sample has the weight of as many jobs as it represents.
     let stands_for = n as f64 / classes.len() as f64;
     let jobs = classes.map(|class| {
-        let job = job::<K>(market, class);
+        let job = job_of_class::<K>(market, class);
         Job { weight: job.weight * stands_for, ..job }
     });
     Some(Box::new(SampleDemand::of(jobs, &start.price_box, &start.price)?))
@@ -124,7 +124,7 @@ fn allocate<const K: usize>(
     let (near, at) = (TypePrices::<K>::of(&found.place.price), TypePrices::<K>::of(&market.shifted(found)));
     let mut options = Vec::new();
     for (class, jobs) in instance.multiplicity.iter().enumerate() {
-        let (job, weight) = (job::<K>(market, class), market.weight[class]);
+        let (job, weight) = (job_of_class::<K>(market, class), market.weight[class]);
         let sure = job.choose(&near).filter(|choice| job.is_sure(*choice, &price_box));
         let time = match sure {
             Some(choice) => job.time(choice, &at),
@@ -140,7 +140,7 @@ fn allocate<const K: usize>(
 }
 
 /// The relative error of the prices of a sample of this size.
-fn error(size: usize) -> f64 {
+fn sample_error(size: usize) -> f64 {
     (SAMPLE_ERROR / (size as f64).sqrt()).min(SAMPLE_ERROR_MAX)
 }
 
@@ -151,15 +151,15 @@ impl Market<'_> {
     }
 
     /// The start at a width of a search near prices, `[K]`, that have a relative error.
-    fn about(&self, price: &[f64], error: f64, width: f64) -> ContinuationStart {
-        let price_box = PriceBox::about(price, &self.capacity, error);
+    fn start_around(&self, price: &[f64], error: f64, width: f64) -> ContinuationStart {
+        let price_box = PriceBox::around(price, &self.capacity, error);
         let mut start = ContinuationStart { price: price.to_vec(), price_box, width, moved: MOVED };
-        self.free(&mut start);
+        self.admit_idle_workers(&mut start);
         start
     }
 
     /// Makes the start's box include a price of 0 for types that may have idle workers.
-    fn free(&self, start: &mut ContinuationStart) {
+    fn admit_idle_workers(&self, start: &mut ContinuationStart) {
         for (k, capacity) in self.capacity.iter().enumerate() {
             if start.price[k] * capacity < IDLE_WIDTHS_SAMPLE * start.width {
                 start.price_box.low[k] = 0.0;
@@ -170,46 +170,46 @@ impl Market<'_> {
     /// The prices of every `step`-th class, from a start, with a wider price box where the start's is too narrow. The search ends
     /// at the width that [`Continuation::follow`] has for `last` and `part`. None if prices do not converge in
     /// [`BOXES_MAX`] boxes, or in time.
-    fn search(
+    fn prices_of_sample(
         &mut self,
         step: usize,
         mut start: ContinuationStart,
         (last, part): (f64, f64),
-        late: &dyn Fn() -> bool,
+        is_out_of_time: &dyn Fn() -> bool,
     ) -> Option<ContinuationEnd> {
         let (mut wider, mut evaluated) = (1.0, 0);
         let evaluated_max = EVALUATIONS_PER_JOB * (self.weight.len() / step) + EVALUATIONS_BESIDES;
         for attempt in 1..=BOXES_MAX {
             let mut continuation = Continuation {
-                demand: (self.demand)(self, step, &start)?,
+                demand: (self.demand_of_sample)(self, step, &start)?,
                 capacity: &self.capacity,
                 price_box: start.price_box.clone(),
                 moved: start.moved,
                 passes: 0,
                 evaluated,
                 evaluated_max,
-                late,
+                is_out_of_time,
             };
             let outcome = continuation.follow(&start, last, part);
             evaluated = continuation.evaluated;
             self.passes += continuation.passes;
             match outcome {
                 Ok(found) => return Some(found),
-                Err(Lost::Outside(price)) => {
+                Err(PricesLost::Outside(price)) => {
                     wider *= BOX_GROWTH;
-                    let floor = floor(&price, &self.capacity);
+                    let floor = price_floor(&price, &self.capacity);
                     let low = price.iter().map(|price| price / wider).collect();
                     let high =
                         price.iter().zip(floor).map(|(price, floor)| (price + floor) * wider).collect();
                     let moved = start.moved * MOVED_GROWTH;
                     start = ContinuationStart { price, price_box: PriceBox { low, high }, moved, ..start };
-                    self.free(&mut start);
+                    self.admit_idle_workers(&mut start);
                     if attempt + 1 >= BOXES_MAX {
                         let price_box = PriceBox::anywhere(self.capacity.len());
                         start = ContinuationStart { price_box, width: WIDTH_FIRST, ..start };
                     }
                 }
-                Err(Lost::Stuck) => return None,
+                Err(PricesLost::Stuck) => return None,
             }
         }
         None
@@ -219,19 +219,20 @@ impl Market<'_> {
     /// are none or that fails, from samples.
     fn solve(mut self, near: &WarmPrices, limits: &Limits) -> Option<(PrimalDual, WarmPrices)> {
         let clock = Stopwatch::start();
-        let late = || limits.is_over(&clock);
+        let is_out_of_time = || limits.is_over(&clock);
         let warm = self.warm_start(near);
-        let known = warm.and_then(|start| self.search(1, start, (WIDTH_LAST, 0.0), &late));
+        let known =
+            warm.and_then(|start| self.prices_of_sample(1, start, (WIDTH_LAST, 0.0), &is_out_of_time));
         let found = match known {
             Some(found) => found,
-            None => self.search_by_samples(&late)?,
+            None => self.prices_by_samples(&is_out_of_time)?,
         };
         let near = WarmPrices { prices: vec![found.place.price.clone()], level: 0.0 };
         Some((self.primal_dual(&found)?, near))
     }
 
     /// The prices of all classes, without knowledge of any: searched from those of a sample, found from those of a smaller one.
-    fn search_by_samples(&mut self, late: &dyn Fn() -> bool) -> Option<ContinuationEnd> {
+    fn prices_by_samples(&mut self, is_out_of_time: &dyn Fn() -> bool) -> Option<ContinuationEnd> {
         let (n, k) = (self.weight.len(), self.capacity.len());
         let price = self.capacity.iter().map(|capacity| 1.0 / (capacity * k as f64)).collect();
         let price_box = PriceBox::anywhere(k);
@@ -239,10 +240,10 @@ impl Market<'_> {
         let start = by_samples((n, NASH_SAMPLE_MAX), start, |step, start| {
             let size = n / step;
             let last = (WIDTH_SAMPLE_MIN, WIDTH_SAMPLE / (size as f64).sqrt());
-            let found = self.search(step, start.clone(), last, late)?;
-            Some(self.about(&found.place.price, error(size), found.place.width))
+            let found = self.prices_of_sample(step, start.clone(), last, is_out_of_time)?;
+            Some(self.start_around(&found.place.price, sample_error(size), found.place.width))
         });
-        self.search(1, start, (WIDTH_LAST, 0.0), late)
+        self.prices_of_sample(1, start, (WIDTH_LAST, 0.0), is_out_of_time)
     }
 
     /// The start of a search from the prices that a similar search left; none if it left none, or if they are of another number
@@ -250,7 +251,7 @@ impl Market<'_> {
     fn warm_start(&self, near: &WarmPrices) -> Option<ContinuationStart> {
         let price = near.prices.first().filter(|price| price.len() == self.capacity.len())?;
         let n = self.weight.len();
-        Some(self.about(price, error(n), (WIDTH_SAMPLE / (n as f64).sqrt()).min(WIDTH_FIRST)))
+        Some(self.start_around(price, sample_error(n), (WIDTH_SAMPLE / (n as f64).sqrt()).min(WIDTH_FIRST)))
     }
 
     /// Class times and dual prices at the end of a search, in the instance's units.

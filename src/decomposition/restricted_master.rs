@@ -32,6 +32,26 @@ enum Variable {
     Column(usize),
 }
 
+/// The price box, between the ends of which the dual prices of capacities are kept.
+#[derive(Clone, Debug)]
+pub(super) struct PriceBounds {
+    /// The least price of all workers of each type together: `[types]`.
+    pub(super) low: Vec<f64>,
+    /// The largest price of all workers of each type together: `[types]`.
+    pub(super) high: Vec<f64>,
+}
+
+/// The weight of a column in the mixture of an optimum.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ColumnWeight {
+    /// The round in which the column was added.
+    pub(super) round: usize,
+    /// The group whose column it is.
+    pub(super) group: usize,
+    /// The weight, above 0.
+    pub(super) weight: f64,
+}
+
 /// The restricted master program and its basis.
 #[derive(Debug)]
 pub(super) struct RestrictedMaster {
@@ -40,14 +60,14 @@ pub(super) struct RestrictedMaster {
     /// Number of groups.
     pub(super) groups: usize,
     /// True if the objective is ψ, false if it is cost at fixed capacities.
-    stretched: bool,
+    is_stretched: bool,
     /// Lower end of the price box: `[types]`.
-    low: Vec<f64>,
+    price_low: Vec<f64>,
     /// Upper end of the price box: `[types]`.
-    high: Vec<f64>,
+    price_high: Vec<f64>,
     /// Cost of each column: `[rounds × groups]`.
     cost: Vec<f64>,
-    /// Usage of each column, as parts of all workers of each type, divided by `size`: `[rounds × types × groups]`.
+    /// Usage of each column, as parts of all workers of each type, divided by `usage_factor`: `[rounds × types × groups]`.
     usage: Vec<f64>,
     /// The basic variables, in the order of `value`: `[types + groups]`; empty without columns.
     basis: Vec<Variable>,
@@ -57,14 +77,14 @@ pub(super) struct RestrictedMaster {
     inverse: Vec<f64>,
     /// Pivots since the inverse was computed.
     pivots: usize,
-    /// Factor on the usage of all columns, from [`scale`](Self::scale). The program is solved without it, and the objective ψ
+    /// Factor on the usage of all columns, from [`scale_usage`](Self::scale_usage). The program is solved without it, and the objective ψ
     /// multiplied by it.
-    size: f64,
+    usage_factor: f64,
 }
 
-/// An optimum of the restricted master, by its prices and its value; [`parts`](RestrictedMaster::parts) has its weights.
+/// An optimum of the restricted master, by its prices and its value; [`weights`](RestrictedMaster::weights) has its weights.
 #[derive(Clone, Debug)]
-pub(super) struct MasterOptimum {
+pub(super) struct RestrictedOptimum {
     /// Dual price of each capacity, ≥ 0: `[types]`.
     pub(super) price: Vec<f64>,
     /// Least cost or, where the level is raised, least stretch, with the costs of slack and excess.
@@ -73,39 +93,46 @@ pub(super) struct MasterOptimum {
 
 impl RestrictedMaster {
     /// The program without columns, of capacities, a number of groups, the objective (`stretched`: ψ) and a price box.
-    pub(super) fn new(
-        (capacity, groups): (Vec<f64>, usize),
-        stretched: bool,
-        (low, high): (Vec<f64>, Vec<f64>),
-    ) -> Self {
-        let lists = (Vec::new(), Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        let (cost, usage, basis, value, inverse) = lists;
-        let (pivots, size) = (0, 1.0);
-        Self { capacity, groups, stretched, low, high, cost, usage, basis, value, inverse, pivots, size }
+    pub(super) fn new(capacity: Vec<f64>, groups: usize, is_stretched: bool, price_box: PriceBounds) -> Self {
+        let PriceBounds { low: price_low, high: price_high } = price_box;
+        Self {
+            capacity,
+            groups,
+            is_stretched,
+            price_low,
+            price_high,
+            cost: Vec::new(),
+            usage: Vec::new(),
+            basis: Vec::new(),
+            value: Vec::new(),
+            inverse: Vec::new(),
+            pivots: 0,
+            usage_factor: 1.0,
+        }
     }
 
     /// Number of capacity rows.
-    fn rows(&self) -> usize {
+    fn n_types(&self) -> usize {
         self.capacity.len()
     }
 
     /// Adds a round: a column for every group.
-    pub(super) fn add(&mut self, columns: &Columns) {
+    pub(super) fn add_round(&mut self, columns: &Columns) {
         self.cost.extend_from_slice(&columns.cost);
-        for row in 0..self.rows() {
+        for row in 0..self.n_types() {
             let usage = columns.usage.iter().skip(row).step_by(self.capacity.len());
-            self.usage.extend(usage.map(|usage| usage / self.size));
+            self.usage.extend(usage.map(|usage| usage / self.usage_factor));
         }
         if self.basis.is_empty() {
-            self.begin();
+            self.set_first_basis();
         }
     }
 
     /// Mixes all columns with the given one of their group: their usage becomes `factor` times itself plus 1 − `factor` times
     /// `given`, `[groups × types]`. These are the columns of a lower level above a base. The inverse
     /// is computed again by the next [`solve`](Self::solve).
-    pub(super) fn approach(&mut self, factor: f64, given: &[f64]) {
-        let (rows, groups) = (self.rows(), self.groups);
+    pub(super) fn mix_columns_with(&mut self, factor: f64, given: &[f64]) {
+        let (rows, groups) = (self.n_types(), self.groups);
         for (at, usage) in self.usage.iter_mut().enumerate() {
             let given = given[at % groups * rows + at / groups % rows];
             *usage = given + factor * (*usage - given);
@@ -115,13 +142,13 @@ impl RestrictedMaster {
 
     /// Multiplies the usage of all columns by `factor`: these are the columns of a lower level. This is right only where the
     /// objective is ψ, which is proportional to usage.
-    pub(super) fn scale(&mut self, factor: f64) {
-        self.size *= factor;
+    pub(super) fn scale_usage(&mut self, factor: f64) {
+        self.usage_factor *= factor;
     }
 
     /// Sets the basis to the last round's columns, each with weight 1, and one variable for each capacity row.
-    fn begin(&mut self) {
-        let rows = self.rows();
+    fn set_first_basis(&mut self) {
+        let rows = self.n_types();
         let last = self.cost.len() - self.groups;
         let mut total = vec![0.0; rows];
         for (total, usage) in total.iter_mut().zip(self.usage[last * rows..].chunks_exact(self.groups)) {
@@ -129,7 +156,7 @@ impl RestrictedMaster {
         }
         let ratio = |row: &usize| total[*row] / self.capacity[*row];
         let fullest = (0..rows).max_by(|one, other| ratio(one).total_cmp(&ratio(other)));
-        let of_row = |row: usize| match (self.stretched, total[row] <= self.capacity[row]) {
+        let of_row = |row: usize| match (self.is_stretched, total[row] <= self.capacity[row]) {
             (true, _) if Some(row) == fullest => Variable::Stretch,
             (true, _) | (false, true) => Variable::Slack(row),
             (false, false) => Variable::Excess(row),
@@ -138,16 +165,16 @@ impl RestrictedMaster {
     }
 
     /// The cost of a variable; calls `each` with the row and the value of every coefficient of it.
-    fn read(&self, variable: Variable, mut each: impl FnMut(usize, f64)) -> f64 {
-        let rows = self.rows();
+    fn for_each_coefficient(&self, variable: Variable, mut each: impl FnMut(usize, f64)) -> f64 {
+        let rows = self.n_types();
         match variable {
             Variable::Slack(row) => {
                 each(row, 1.0);
-                -self.low[row]
+                -self.price_low[row]
             }
             Variable::Excess(row) => {
                 each(row, -1.0);
-                self.high[row]
+                self.price_high[row]
             }
             Variable::Stretch => {
                 self.capacity.iter().enumerate().for_each(|(row, capacity)| each(row, -capacity));
@@ -164,56 +191,59 @@ impl RestrictedMaster {
     }
 
     /// The variables that are no columns: slacks, excesses and the stretch.
-    fn shared(&self) -> impl Iterator<Item = Variable> + use<> {
-        let rows = self.rows();
+    fn row_variables(&self) -> impl Iterator<Item = Variable> + use<> {
+        let rows = self.n_types();
         let shared = (0..rows).map(Variable::Slack).chain((0..rows).map(Variable::Excess));
-        shared.chain(self.stretched.then_some(Variable::Stretch))
+        shared.chain(self.is_stretched.then_some(Variable::Stretch))
     }
 
     /// The optimum, from the last basis; none if rounding or degeneracy prevents one twice.
-    pub(super) fn solve(&mut self) -> Option<MasterOptimum> {
+    pub(super) fn solve(&mut self) -> Option<RestrictedOptimum> {
         if self.inverse.is_empty() {
             // Without an inverse, columns are the first or were mixed, and the basis may be singular or infeasible.
-            if self.refactor().is_none() || self.least() < NEGATIVE {
-                self.begin();
+            if self.refactor().is_none() || self.least_value() < NEGATIVE {
+                self.set_first_basis();
                 self.refactor()?;
             }
         } else if self.pivots > PIVOTS_KEPT {
             self.refactor()?;
         }
-        if let Some(found) = self.improved()
-            && self.least() >= NEGATIVE_FOUND
+        if let Some(found) = self.pivot_to_optimum()
+            && self.least_value() >= NEGATIVE_FOUND
         {
             return Some(found);
         }
         // Rounding has spoiled the basis: one more attempt from another, with a result that the certificate judges.
-        self.begin();
+        self.set_first_basis();
         self.refactor()?;
-        self.improved()
+        self.pivot_to_optimum()
     }
 
     /// The least basic value, at most 0.
-    fn least(&self) -> f64 {
+    fn least_value(&self) -> f64 {
         self.value.iter().copied().fold(0.0, f64::min)
     }
 
     /// The optimum by pivots until no reduced cost is negative; none after too many pivots, or if the basis becomes singular.
-    fn improved(&mut self) -> Option<MasterOptimum> {
-        self.mend();
+    fn pivot_to_optimum(&mut self) -> Option<RestrictedOptimum> {
+        self.refine_values();
         let (mut stalled, mut before) = (0, f64::INFINITY);
-        let most =
-            if self.rows() < DEGENERATE_TYPES { PIVOTS_PER_ROW_MAX } else { PIVOTS_PER_ROW_MAX_DEGENERATE };
+        let most = if self.n_types() < DEGENERATE_TYPES {
+            PIVOTS_PER_ROW_MAX
+        } else {
+            PIVOTS_PER_ROW_MAX_DEGENERATE
+        };
         for _ in 0..most * self.basis.len() {
             let dual = self.duals();
             let first = stalled > PIVOTS_STALLED;
             let Some(entering) = self.entering(&dual, first) else {
-                if self.pivots > 0 && self.off(&dual) > -REDUCED_COST {
+                if self.pivots > 0 && self.inverse_error(&dual) > -REDUCED_COST {
                     self.refactor()?;
                     continue;
                 }
-                let price = dual[..self.rows()].iter().map(|dual| (-dual).max(0.0)).collect();
-                self.mend();
-                return Some(MasterOptimum { price, objective: self.size * self.objective() });
+                let price = dual[..self.n_types()].iter().map(|dual| (-dual).max(0.0)).collect();
+                self.refine_values();
+                return Some(RestrictedOptimum { price, objective: self.usage_factor * self.objective() });
             };
             if self.pivots > PIVOTS_KEPT {
                 self.refactor()?;
@@ -226,9 +256,9 @@ impl RestrictedMaster {
         None
     }
 
-    /// The objective at the basic values, without `size`.
+    /// The objective at the basic values, without `usage_factor`.
     fn objective(&self) -> f64 {
-        let cost = self.basis.iter().map(|variable| self.read(*variable, |_, _| {}));
+        let cost = self.basis.iter().map(|variable| self.for_each_coefficient(*variable, |_, _| {}));
         cost.zip(&self.value).map(|(cost, value)| cost * value).sum()
     }
 
@@ -237,7 +267,7 @@ impl RestrictedMaster {
         let n = self.basis.len();
         let mut dual = vec![0.0; n];
         for (place, variable) in self.basis.iter().enumerate() {
-            let cost = self.read(*variable, |_, _| {});
+            let cost = self.for_each_coefficient(*variable, |_, _| {});
             if cost != 0.0 {
                 let row = &self.inverse[place * n..(place + 1) * n];
                 dual.iter_mut().zip(row).for_each(|(dual, inverse)| *dual += cost * inverse);
@@ -247,10 +277,10 @@ impl RestrictedMaster {
     }
 
     /// The largest magnitude of a basic variable's reduced cost, which is 0 but for rounding in the inverse.
-    fn off(&self, dual: &[f64]) -> f64 {
+    fn inverse_error(&self, dual: &[f64]) -> f64 {
         let off = |variable: &Variable| {
             let mut worth = 0.0;
-            let cost = self.read(*variable, |row, value| worth += dual[row] * value);
+            let cost = self.for_each_coefficient(*variable, |row, value| worth += dual[row] * value);
             (cost - worth).abs()
         };
         self.basis.iter().map(off).fold(0.0, f64::max)
@@ -266,14 +296,14 @@ impl RestrictedMaster {
             }
             first && best.1.is_some()
         };
-        for variable in self.shared() {
+        for variable in self.row_variables() {
             let mut worth = 0.0;
-            let cost = self.read(variable, |row, value| worth += dual[row] * value);
+            let cost = self.for_each_coefficient(variable, |row, value| worth += dual[row] * value);
             if attempt(variable, cost - worth) {
                 return Some(variable);
             }
         }
-        let (of_rows, of_groups) = dual.split_at(self.rows());
+        let (of_rows, of_groups) = dual.split_at(self.n_types());
         let (mut worth, groups) = (vec![0.0; self.groups], self.groups);
         let rounds = self.cost.chunks_exact(groups).zip(self.usage.chunks_exact(groups * of_rows.len()));
         for (round, (cost, usage)) in rounds.enumerate() {
@@ -298,14 +328,14 @@ impl RestrictedMaster {
     fn pivot(&mut self, entering: Variable, first: bool) -> Option<()> {
         let n = self.basis.len();
         let mut direction = vec![0.0; n];
-        self.read(entering, |row, value| {
+        self.for_each_coefficient(entering, |row, value| {
             for (place, by) in direction.iter_mut().enumerate() {
                 *by += self.inverse[place * n + row] * value;
             }
         });
         // Where rows are many, a larger pivot is worth basic values a little below zero (Harris, *Pivot selection methods of
         // the Devex LP code*, 1973).
-        let below = if self.rows() < DEGENERATE_TYPES || first { 0.0 } else { HARRIS };
+        let below = if self.n_types() < DEGENERATE_TYPES || first { 0.0 } else { HARRIS };
         let pivots = || direction.iter().enumerate().filter(|(_, by)| **by > RESTRICTED_PIVOT_MIN);
         let reach = |(place, by): (usize, &f64)| (self.value[place].max(0.0) + below) / by;
         let farthest = pivots().map(reach).fold(f64::INFINITY, f64::min);
@@ -351,7 +381,7 @@ impl RestrictedMaster {
         let n = self.basis.len();
         let mut matrix = vec![0.0; n * n];
         for (place, variable) in self.basis.iter().enumerate() {
-            self.read(*variable, |row, value| matrix[row * n + place] += value);
+            self.for_each_coefficient(*variable, |row, value| matrix[row * n + place] += value);
         }
         let mut inverse = vec![0.0; n * n];
         (0..n).for_each(|at| inverse[at * n + at] = 1.0);
@@ -382,12 +412,12 @@ impl RestrictedMaster {
         }
         (self.inverse, self.pivots) = (inverse, 0);
         self.value = vec![0.0; n];
-        self.mend();
+        self.refine_values();
         Some(())
     }
 
     /// Corrects the basic values by the inverse times the residual of the rows: one step of iterative refinement.
-    fn mend(&mut self) {
+    fn refine_values(&mut self) {
         let n = self.basis.len();
         let missed = self.residual();
         for (value, row) in self.value.iter_mut().zip(self.inverse.chunks_exact(n)) {
@@ -397,28 +427,28 @@ impl RestrictedMaster {
 
     /// The residual of the rows: the right-hand side minus the rows' values at the basic values, `[types + groups]`.
     fn residual(&self) -> Vec<f64> {
-        let bound = |capacity: &f64| if self.stretched { 0.0 } else { *capacity };
+        let bound = |capacity: &f64| if self.is_stretched { 0.0 } else { *capacity };
         let mut remaining: Vec<f64> =
             self.capacity.iter().map(bound).chain(std::iter::repeat_n(1.0, self.groups)).collect();
         for (variable, basic) in self.basis.iter().zip(&self.value) {
-            self.read(*variable, |row, value| remaining[row] -= value * basic);
+            self.for_each_coefficient(*variable, |row, value| remaining[row] -= value * basic);
         }
         remaining
     }
 
     /// Widens the price box by `factor` times its width where it binds, and returns true if it binds. It binds above where an
     /// excess is basic, and below where a slack is; a lower end of 0 never counts as binding, as no price is below 0.
-    pub(super) fn widen(&mut self, factor: f64) -> bool {
+    pub(super) fn widen_price_box(&mut self, factor: f64) -> bool {
         let mut widened = false;
         for variable in &self.basis {
             match *variable {
                 Variable::Excess(row) => {
-                    self.high[row] += factor * (self.high[row] - self.low[row]);
+                    self.price_high[row] += factor * (self.price_high[row] - self.price_low[row]);
                     widened = true;
                 }
-                Variable::Slack(row) if self.low[row] > 0.0 => {
-                    let low = self.low[row] - factor * (self.high[row] - self.low[row]);
-                    self.low[row] = low.max(0.0);
+                Variable::Slack(row) if self.price_low[row] > 0.0 => {
+                    let low = self.price_low[row] - factor * (self.price_high[row] - self.price_low[row]);
+                    self.price_low[row] = low.max(0.0);
                     widened = true;
                 }
                 _ => {}
@@ -427,16 +457,18 @@ impl RestrictedMaster {
         widened
     }
 
-    /// The weights of columns in the mixture, those above 0, by round and group: (round, group, weight).
-    pub(super) fn parts(&self) -> Vec<(usize, usize, f64)> {
+    /// The columns in the mixture with their weights, by round and group.
+    pub(super) fn weights(&self) -> Vec<ColumnWeight> {
         let basic = self.basis.iter().zip(&self.value);
-        let part = basic.filter_map(|(variable, value)| match *variable {
-            Variable::Column(at) if *value > 0.0 => Some((at / self.groups, at % self.groups, *value)),
+        let of_column = basic.filter_map(|(variable, value)| match *variable {
+            Variable::Column(at) if *value > 0.0 => {
+                Some(ColumnWeight { round: at / self.groups, group: at % self.groups, weight: *value })
+            }
             _ => None,
         });
-        let mut parts: Vec<(usize, usize, f64)> = part.collect();
-        parts.sort_by_key(|(round, group, _)| (*round, *group));
-        parts
+        let mut weights: Vec<ColumnWeight> = of_column.collect();
+        weights.sort_by_key(|of| (of.round, of.group));
+        weights
     }
 }
 
@@ -452,18 +484,22 @@ mod tests {
     }
 
     /// The restricted master as a linear program for other solvers.
-    fn written(master: &RestrictedMaster) -> Program {
+    fn written(restricted_master: &RestrictedMaster) -> Program {
         let mut program = Program::new(Sense::Minimize);
-        let columns = (0..master.cost.len()).map(Variable::Column);
-        let variables: Vec<Variable> = master.shared().chain(columns).collect();
-        let n = master.rows() + master.groups;
+        let columns = (0..restricted_master.cost.len()).map(Variable::Column);
+        let variables: Vec<Variable> = restricted_master.row_variables().chain(columns).collect();
+        let n = restricted_master.n_types() + restricted_master.groups;
         let mut rows = vec![Vec::new(); n];
         for (column, variable) in variables.iter().enumerate() {
-            let cost = master.read(*variable, |row, value| rows[row].push((column, value)));
+            let cost = restricted_master
+                .for_each_coefficient(*variable, |row, value| rows[row].push((column, value)));
             program.push_column(Range::NON_NEGATIVE, Range { lower: 0.0, upper: 1e3 }, cost);
         }
         for (row, terms) in rows.into_iter().enumerate() {
-            let bound = master.capacity.get(row).map_or(1.0, |of| if master.stretched { 0.0 } else { *of });
+            let bound = restricted_master
+                .capacity
+                .get(row)
+                .map_or(1.0, |of| if restricted_master.is_stretched { 0.0 } else { *of });
             program.push_row(Range::exactly(bound), terms);
         }
         program
@@ -476,21 +512,28 @@ mod tests {
             // bounded.
             for rows in [1, 2, 3, 20] {
                 let (low, high) = (vec![0.3 / rows as f64; rows], vec![0.7; rows]);
-                let mut master = RestrictedMaster::new((vec![1.0; rows], 3), stretched, (low, high));
+                let mut restricted_master =
+                    RestrictedMaster::new(vec![1.0; rows], 3, stretched, PriceBounds { low, high });
                 let mut numbers = drawn(600);
                 for _ in 0..6 {
                     let mut take = |n: usize, by: f64| -> Vec<f64> {
                         numbers.by_ref().take(n).map(|number| number * by).collect()
                     };
                     let cost = if stretched { vec![0.0; 3] } else { take(3, -1.0) };
-                    master.add(&Columns { cost, usage: take(3 * rows, 1.0), least: 0.0, slope: 0.0 });
-                    let mixture = master.solve().expect("an optimum");
+                    restricted_master.add_round(&Columns {
+                        cost,
+                        usage: take(3 * rows, 1.0),
+                        least: 0.0,
+                        slope: 0.0,
+                    });
+                    let mixture = restricted_master.solve().expect("an optimum");
                     let mut other = registry::backend("clarabel").unwrap();
-                    let other = other.solve(&written(&master), &Limits::default(), None).unwrap();
+                    let other = other.solve(&written(&restricted_master), &Limits::default(), None).unwrap();
                     assert!((mixture.objective - other.objective).abs() < 1e-7, "{rows} {stretched}");
                     let of_group = |group: usize| {
-                        let parts = master.parts().into_iter().filter(move |part| part.1 == group);
-                        parts.map(|(_, _, part)| part).sum::<f64>()
+                        let parts =
+                            restricted_master.weights().into_iter().filter(move |of| of.group == group);
+                        parts.map(|of| of.weight).sum::<f64>()
                     };
                     assert!((0..3).all(|group| (of_group(group) - 1.0).abs() < 1e-12));
                 }
@@ -500,13 +543,14 @@ mod tests {
 
     #[test]
     fn a_range_is_widened_where_it_holds_prices_back() {
-        let mut master = RestrictedMaster::new((vec![1.0], 1), false, (vec![0.2], vec![0.4]));
-        master.add(&Columns { cost: vec![0.0], usage: vec![2.0], least: 0.0, slope: 0.0 });
+        let mut restricted_master =
+            RestrictedMaster::new(vec![1.0], 1, false, PriceBounds { low: vec![0.2], high: vec![0.4] });
+        restricted_master.add_round(&Columns { cost: vec![0.0], usage: vec![2.0], least: 0.0, slope: 0.0 });
         assert!(
-            (master.solve().expect("an optimum").price[0] - 0.4).abs() < 1e-12,
+            (restricted_master.solve().expect("an optimum").price[0] - 0.4).abs() < 1e-12,
             "there is an excess of one"
         );
-        assert!(master.widen(1.0));
-        assert!((master.high[0] - 0.6).abs() < 1e-12);
+        assert!(restricted_master.widen_price_box(1.0));
+        assert!((restricted_master.price_high[0] - 0.6).abs() < 1e-12);
     }
 }

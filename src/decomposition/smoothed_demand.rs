@@ -27,7 +27,7 @@ pub(super) struct UndecidedJob<const K: usize> {
 
 /// Prices and the smoothing width. L is a list of one number for each type.
 #[derive(Clone, Debug)]
-pub(super) struct Place<L> {
+pub(super) struct SmoothedPrices<L> {
     /// Price of a worker's whole time on each type, without its shift.
     pub(super) price: L,
     /// Logarithm of each price.
@@ -60,7 +60,7 @@ pub(super) struct OptionOfJob {
     bend: [f64; 2],
 }
 
-impl Place<Vec<f64>> {
+impl SmoothedPrices<Vec<f64>> {
     /// Prices, `[K]`, with their shifts, `[K]`, at a width.
     pub(super) fn of(price: Vec<f64>, shift: Vec<f64>, width: f64) -> Self {
         let log = price.iter().map(|price| price.ln()).collect();
@@ -68,9 +68,14 @@ impl Place<Vec<f64>> {
     }
 
     /// This place, with lists of constant length.
-    pub(super) fn fixed<const K: usize>(&self) -> Place<[f64; K]> {
+    pub(super) fn fixed<const K: usize>(&self) -> SmoothedPrices<[f64; K]> {
         let of = |list: &[f64]| array::from_fn(|k| list[k]);
-        Place { price: of(&self.price), log: of(&self.log), shift: of(&self.shift), width: self.width }
+        SmoothedPrices {
+            price: of(&self.price),
+            log: of(&self.log),
+            shift: of(&self.shift),
+            width: self.width,
+        }
     }
 
     /// A price with its shift.
@@ -92,18 +97,18 @@ impl<const K: usize> UndecidedJob<K> {
 
     /// The part of its spending that a job with spare time spends on each type.
     #[inline]
-    fn parts(&self, at: &Place<[f64; K]>) -> [f64; K] {
+    fn spending_parts(&self, at: &SmoothedPrices<[f64; K]>) -> [f64; K] {
         let values: [f64; K] = array::from_fn(|k| self.log[k] - at.log[k]);
         let most = values.iter().fold(f64::NEG_INFINITY, |most, value| most.max(*value));
-        let parts: [f64; K] = array::from_fn(|k| weight((values[k] - most) - at.shift[k], at.width));
+        let parts: [f64; K] = array::from_fn(|k| option_weight((values[k] - most) - at.shift[k], at.width));
         let all: f64 = parts.iter().sum();
         parts.map(|part| part / all)
     }
 
     /// Adds the spending of a job with spare time, and its second derivatives.
     #[inline]
-    pub(super) fn spend_spare(&self, at: &Place<[f64; K]>, sum: &mut Spending<K>) {
-        let (parts, weight) = (self.parts(at), self.job.weight);
+    pub(super) fn add_spending_of_spare(&self, at: &SmoothedPrices<[f64; K]>, sum: &mut Spending<K>) {
+        let (parts, weight) = (self.spending_parts(at), self.job.weight);
         let per_width = weight / at.width;
         for k in 0..K {
             sum.on[k] += weight * parts[k];
@@ -115,8 +120,13 @@ impl<const K: usize> UndecidedJob<K> {
     }
 
     /// Adds the spending of a job that need not have spare time, and its second derivatives; `options` is a buffer.
-    pub(super) fn spend(&self, at: &Place<[f64; K]>, options: &mut Vec<OptionOfJob>, sum: &mut Spending<K>) {
-        let all = self.options(at, options);
+    pub(super) fn add_spending(
+        &self,
+        at: &SmoothedPrices<[f64; K]>,
+        options: &mut Vec<OptionOfJob>,
+        sum: &mut Spending<K>,
+    ) {
+        let all = self.weigh_options(at, options);
         let (mut on, mut slope) = ([0.0; K], [[0.0; K]; K]);
         for option in options.iter().filter(|option| option.value > 0.0) {
             let part = option.value / all;
@@ -139,15 +149,15 @@ impl<const K: usize> UndecidedJob<K> {
     /// The job's time fractions on each type at prices in a price box; `options` is a buffer.
     pub(super) fn time(
         &self,
-        at: &Place<[f64; K]>,
+        at: &SmoothedPrices<[f64; K]>,
         price_box: &PriceBox<[f64; K]>,
         options: &mut Vec<OptionOfJob>,
     ) -> [f64; K] {
         let mut spent = [0.0; K];
         if self.job.has_spare(price_box) {
-            spent = self.parts(at);
+            spent = self.spending_parts(at);
         } else {
-            let all = self.options(at, options);
+            let all = self.weigh_options(at, options);
             for option in options.iter() {
                 for (k, on) in option.types.into_iter().zip(option.spent) {
                     spent[k] += option.value / all * on;
@@ -159,7 +169,7 @@ impl<const K: usize> UndecidedJob<K> {
 
     /// The sum of the weights of the job's options. Fills `options` with the options, each with its weight as its `value`; an
     /// option is left out if its value is far below the best value of the options before it.
-    fn options(&self, at: &Place<[f64; K]>, options: &mut Vec<OptionOfJob>) -> f64 {
+    fn weigh_options(&self, at: &SmoothedPrices<[f64; K]>, options: &mut Vec<OptionOfJob>) -> f64 {
         options.clear();
         let mut most = f64::NEG_INFINITY;
         let mut push = |option: OptionOfJob| {
@@ -177,14 +187,14 @@ impl<const K: usize> UndecidedJob<K> {
                 let value = self.log[k] - (self.log_workers + at.log[k]) - 1.0;
                 OptionOfJob { value, types: [k, k], spent: [1.0, 0.0], bend: [1.0, 0.0] }
             } else {
-                self.all(k, rent)
+                self.option_on_one(k, rent)
             });
         }
         for slow in (0..K).filter(|slow| speed[*slow] > 0.0) {
             for fast in (0..K).filter(|fast| self.job.is_faster(*fast, slow)) {
                 let rents = [workers * at.price[slow], workers * at.price[fast]];
                 if rents[1] > rents[0]
-                    && let Some(option) = self.both(slow, fast, rents, least)
+                    && let Some(option) = self.option_on_two(slow, fast, rents, least)
                 {
                     least = push(option);
                 }
@@ -195,7 +205,7 @@ impl<const K: usize> UndecidedJob<K> {
             // A shift may be below the rounding of a price, but not of a difference of values.
             let lost =
                 option.spent[0] * at.shift[option.types[0]] + option.spent[1] * at.shift[option.types[1]];
-            option.value = weight((option.value - most) - lost, at.width);
+            option.value = option_weight((option.value - most) - lost, at.width);
             all += option.value;
         }
         all
@@ -203,22 +213,22 @@ impl<const K: usize> UndecidedJob<K> {
 
     /// The option of all time on one type, the cost of which is `rent`.
     #[inline]
-    fn all(&self, k: usize, rent: f64) -> OptionOfJob {
+    fn option_on_one(&self, k: usize, rent: f64) -> OptionOfJob {
         OptionOfJob { value: self.log[k] - rent, types: [k, k], spent: [rent, 0.0], bend: [0.0; 2] }
     }
 
     /// The option of all time on two types, or on one of them where that is better; none if its value is surely below `least`.
     /// `rents` are the costs of all of the time on the slow type and on the fast one.
     #[inline]
-    fn both(&self, slow: usize, fast: usize, rents: [f64; 2], least: f64) -> Option<OptionOfJob> {
+    fn option_on_two(&self, slow: usize, fast: usize, rents: [f64; 2], least: f64) -> Option<OptionOfJob> {
         let speeds = [self.job.speed[slow], self.job.speed[fast]];
         let (gain, dearer) = (speeds[1] - speeds[0], rents[1] - rents[0]);
         let reached = gain / dearer;
         if reached <= speeds[0] {
-            return Some(self.all(slow, rents[0]));
+            return Some(self.option_on_one(slow, rents[0]));
         }
         if reached >= speeds[1] {
-            return Some(self.all(fast, rents[1]));
+            return Some(self.option_on_one(fast, rents[1]));
         }
         let ratio = speeds[0] / gain;
         let part = (1.0 / dearer - ratio).clamp(0.0, 1.0);
@@ -240,6 +250,6 @@ impl<const K: usize> UndecidedJob<K> {
 
 /// The weight of an option whose value exceeds the best by `better`, which is at most 0 but for shifts.
 #[inline]
-fn weight(better: f64, width: f64) -> f64 {
+fn option_weight(better: f64, width: f64) -> f64 {
     if better < -WORSE * width { 0.0 } else { (better / width).exp() }
 }

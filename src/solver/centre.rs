@@ -129,7 +129,7 @@ impl Backend for Centre {
         if state.off_path(&form, target) > ASTRAY {
             return Err(failed("rounding keeps it from the centre"));
         }
-        Ok(scaled.recover(program, form.read(&scaled.program, &state.v, &state.y, steps)))
+        Ok(scaled.recover(program, form.solution(&scaled.program, &state.v, &state.y, steps)))
     }
 }
 
@@ -185,7 +185,7 @@ struct Step {
 
 impl State {
     fn start(form: &Form) -> Self {
-        let v = inside(form);
+        let v = interior_start(form);
         let size: f64 = form.cost.iter().zip(&v).map(|(cost, v)| (cost * v).abs()).sum();
         let mu = FIRST_GAP * if size > 0.0 { size } else { 1.0 } / form.weight;
         let mut z: Vec<f64> = form.weights.iter().zip(&v).map(|(weight, v)| mu * weight / v).collect();
@@ -326,7 +326,7 @@ impl State {
 /// artificial lower bounds below 0, some 1e-4. A level that starts there makes the first μ, a multiple of the objective, 1e-4 of
 /// the dual residual, and from such a point Newton's steps end at the boundary at once. Where there is no room, the point
 /// misses the row.
-fn inside(form: &Form) -> Vec<f64> {
+fn interior_start(form: &Form) -> Vec<f64> {
     let mut v = vec![0.0; form.n()];
     let mut left = form.bounds.clone();
     for places_all in [false, true] {

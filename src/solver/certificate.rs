@@ -89,8 +89,12 @@ fn gap(program: &Program, boxes: &[Range], primal: f64, bound: f64) -> f64 {
     if !bound.is_finite() || !primal.is_finite() {
         return f64::INFINITY;
     }
-    let term_max =
-        program.cost.iter().zip(boxes).map(|(cost, range)| cost.abs() * reach(*range)).fold(0.0, f64::max);
+    let term_max = program
+        .cost
+        .iter()
+        .zip(boxes)
+        .map(|(cost, range)| cost.abs() * largest_magnitude(*range))
+        .fold(0.0, f64::max);
     // Where the boxes allow only 0 for every column with a cost, the largest cost stands for the largest term.
     let term_max =
         if term_max > 0.0 { term_max } else { program.cost.iter().fold(0.0, |a: f64, b| a.max(b.abs())) };
@@ -102,14 +106,14 @@ fn gap(program: &Program, boxes: &[Range], primal: f64, bound: f64) -> f64 {
 }
 
 /// The largest magnitude among finite bounds; zero if there is none.
-fn reach(range: Range) -> f64 {
+fn largest_magnitude(range: Range) -> f64 {
     [range.lower, range.upper].into_iter().filter(|bound| bound.is_finite()).fold(0.0, |a, b| a.max(b.abs()))
 }
 
 /// The largest size that a value can have within its box: that of the box's ends if both are finite, else at least
 /// the value's own; 1 for a box of 0 alone.
 fn size(range: Range, value: f64) -> f64 {
-    let within = reach(range);
+    let within = largest_magnitude(range);
     let is_open = range.lower.is_infinite() || range.upper.is_infinite();
     match (within > 0.0, is_open) {
         (true, false) => within,
@@ -125,12 +129,12 @@ fn violation(program: &Program, boxes: &[Range], x: &[f64]) -> f64 {
     let outside = |range: Range, value: f64| (range.lower - value).max(value - range.upper).max(0.0);
     let mut worst = 0.0_f64;
     for ((&value, &range), &implied) in x.iter().zip(&program.columns).zip(boxes) {
-        let scale = reach(range).max(reach(implied));
+        let scale = largest_magnitude(range).max(largest_magnitude(implied));
         worst = worst.max(outside(range, value) / if scale > 0.0 { scale } else { 1.0 });
     }
     for (row, &range) in program.rows.iter().enumerate() {
         let mut activity = 0.0;
-        let mut scale = reach(range);
+        let mut scale = largest_magnitude(range);
         for (column, coefficient) in program.row(row) {
             activity += coefficient * x[column];
             scale = scale.max(coefficient.abs() * size(boxes[column], x[column]));

@@ -71,7 +71,7 @@ fn rows_of(candidates: &[usize], kept: &[bool]) -> Vec<usize> {
     candidates.iter().zip(kept).filter(|(_, kept)| **kept).map(|(row, _)| *row).collect()
 }
 
-fn count(kept: &[bool]) -> usize {
+fn n_kept(kept: &[bool]) -> usize {
     kept.iter().filter(|kept| **kept).count()
 }
 
@@ -142,7 +142,7 @@ impl<'a> Search<'a> {
 
     /// Takes the candidates at these positions for the smallest contradiction, if they are fewer and proven to be one.
     fn improve(&mut self, core: Vec<usize>) {
-        if core.len() >= count(&self.best) || self.tries == 0 {
+        if core.len() >= n_kept(&self.best) || self.tries == 0 {
             return;
         }
         let mut kept = vec![false; self.candidates.len()];
@@ -160,9 +160,9 @@ impl<'a> Search<'a> {
         let mut least = 0;
         while !self.is_over() {
             let hitting = smallest_hitting(&corrections, self.candidates.len(), least)?;
-            least = count(&hitting);
+            least = n_kept(&hitting);
             // No contradiction is smaller than a set that hits all correction sets.
-            if least >= count(&self.best) {
+            if least >= n_kept(&self.best) {
                 return self.is_settled.then(|| self.best.clone());
             }
             let satisfied = match self.standing_of(&hitting) {

@@ -108,7 +108,7 @@ impl Reach<'_> {
             let of_fixed: f64 = fixed.map(|term| sign * term.1 * end(term)).sum();
             let bound = (limit - of_fixed) / (sign * value);
             let narrowed = if sign * value > 0.0 { Range::at_most(bound) } else { Range::at_least(bound) };
-            return self.narrow(column, narrowed);
+            return self.tighten_bounds(column, narrowed);
         }
         let (mut least, mut size) = (0.0, limit.abs());
         for term in terms() {
@@ -124,12 +124,12 @@ impl Reach<'_> {
             return None;
         }
         let fixed: Vec<(usize, f64)> = terms().map(|term| (term.0, end(term))).collect();
-        fixed.into_iter().try_for_each(|(column, value)| self.narrow(column, Range::exactly(value)))
+        fixed.into_iter().try_for_each(|(column, value)| self.tighten_bounds(column, Range::exactly(value)))
     }
 
     /// Narrows the bounds of a column; none if they contradict one another. Bounds that differ by rounding alone
     /// become one value.
-    fn narrow(&mut self, column: usize, to: Range) -> Option<()> {
+    fn tighten_bounds(&mut self, column: usize, to: Range) -> Option<()> {
         let range = self.columns[column];
         let mut narrowed = Range { lower: range.lower.max(to.lower), upper: range.upper.min(to.upper) };
         let ends = [narrowed.lower, narrowed.upper];
@@ -166,7 +166,7 @@ impl Reach<'_> {
         self.left_out[cone] = true;
         self.is_flat |= range.is_point();
         self.changed = true;
-        self.narrow(column, range)
+        self.tighten_bounds(column, range)
     }
 
     /// An affine form, its fixed columns put into its constant.

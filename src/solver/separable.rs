@@ -76,7 +76,7 @@ impl Backend for Separable {
         }
         let mut path = Path::start(&form);
         let end = path.follow(limits);
-        let mut answer = form.read(&scaled.program, path.columns(), path.prices());
+        let mut answer = form.solution(&scaled.program, path.columns(), path.prices());
         answer.iterations = u64::from(path.steps());
         answer.termination = match end {
             End::TimeLimit => Termination::TimeLimit,

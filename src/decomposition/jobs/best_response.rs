@@ -84,7 +84,7 @@ type Vertex<const K: usize> = (f64, [f64; K], f64);
 impl<const K: usize> JobsX8<'_, K> {
     /// The subproblem in lane `i`.
     #[inline(always)]
-    fn one(&self, i: usize) -> OneJob<K> {
+    fn lane(&self, i: usize) -> OneJob<K> {
         OneJob {
             speed: array::from_fn(|j| self.speed[j].0[i]),
             cost: array::from_fn(|j| self.cost[j].0[i]),
@@ -101,8 +101,8 @@ pub(super) fn cheapest<const K: usize>(jobs: &JobsX8<'_, K>) -> Best<K> {
     }
     let mut best = Best::NONE;
     for i in 0..LANES {
-        let one = jobs.one(i);
-        best.put(i, one.between(one.for_required(OneJob::INFEASIBLE)));
+        let one = jobs.lane(i);
+        best.set_lane(i, one.cheapest_on_two_types(one.cheapest_on_one_type(OneJob::INFEASIBLE)));
     }
     best
 }
@@ -115,8 +115,13 @@ pub(super) fn cheapest_above<const K: usize>(jobs: &JobsX8<'_, K>) -> Best<K> {
     }
     let mut best = Best::NONE;
     for i in 0..LANES {
-        let one = jobs.one(i);
-        best.put(i, one.between(one.always(one.for_required(OneJob::INFEASIBLE))));
+        let one = jobs.lane(i);
+        best.set_lane(
+            i,
+            one.cheapest_on_two_types(
+                one.cheapest_all_the_time(one.cheapest_on_one_type(OneJob::INFEASIBLE)),
+            ),
+        );
     }
     best
 }
@@ -130,9 +135,9 @@ pub(super) fn cheapest_or_none<const K: usize>(jobs: &JobsX8<'_, K>, due: &F64x8
     }
     let mut best = Best::NONE;
     for i in 0..LANES {
-        let one = jobs.one(i);
+        let one = jobs.lane(i);
         let none = if due.0[i] > 0.0 { OneJob::INFEASIBLE } else { (0.0, [0.0; K], 0.0) };
-        best.put(i, one.between(one.for_required(none)));
+        best.set_lane(i, one.cheapest_on_two_types(one.cheapest_on_one_type(none)));
     }
     best
 }
@@ -145,7 +150,7 @@ pub(super) fn proof_at<const K: usize>(jobs: &JobsX8<'_, K>, price: &F64x8) -> P
     }
     let mut proof = Proof::NONE;
     for i in 0..LANES {
-        proof.put(i, jobs.one(i).proof(price.0[i]));
+        proof.set_lane(i, jobs.lane(i).proof(price.0[i]));
     }
     proof
 }
@@ -158,7 +163,7 @@ pub(super) fn best_proof<const K: usize>(jobs: &JobsX8<'_, K>) -> Proof {
     }
     let mut proof = Proof::NONE;
     for i in 0..LANES {
-        proof.put(i, jobs.one(i).best_proof());
+        proof.set_lane(i, jobs.lane(i).best_proof());
     }
     proof
 }
@@ -170,7 +175,7 @@ impl<const K: usize> Best<K> {
 
     /// Writes a vertex to lane `i`.
     #[inline(always)]
-    fn put(&mut self, i: usize, (value, part, price): Vertex<K>) {
+    fn set_lane(&mut self, i: usize, (value, part, price): Vertex<K>) {
         self.value.0[i] = value;
         self.price.0[i] = price;
         for (lane, part) in self.part.iter_mut().zip(part) {
@@ -186,7 +191,7 @@ impl Proof {
 
     /// Writes a bound, the price of throughput and the price of time to lane `i`.
     #[inline(always)]
-    fn put(&mut self, i: usize, (value, price, time): (f64, f64, f64)) {
+    fn set_lane(&mut self, i: usize, (value, price, time): (f64, f64, f64)) {
         self.value.0[i] = value;
         self.price.0[i] = price;
         self.time.0[i] = time;
@@ -199,7 +204,7 @@ impl<const K: usize> OneJob<K> {
 
     /// The cheapest of `best` and, for every type, the time on it that gives exactly the required throughput.
     #[inline(always)]
-    fn for_required(&self, mut best: Vertex<K>) -> Vertex<K> {
+    fn cheapest_on_one_type(&self, mut best: Vertex<K>) -> Vertex<K> {
         macro_rules! attempt {
             ($j:tt) => {
                 if $j < K {
@@ -208,7 +213,7 @@ impl<const K: usize> OneJob<K> {
                     let fits = if self.speed[$j] > 0.0 { x } else { f64::INFINITY };
                     let value = if fits <= 1.0 + TIME_ROUNDING { self.cost[$j] * x } else { f64::INFINITY };
                     let part = array::from_fn(|other| if other == $j { x } else { 0.0 });
-                    best = better(best, (value, part, self.cost[$j] * inverse));
+                    best = cheaper_vertex(best, (value, part, self.cost[$j] * inverse));
                 }
             };
         }
@@ -218,14 +223,14 @@ impl<const K: usize> OneJob<K> {
 
     /// The cheapest of `best` and, for every type, all of the time on it, where that gives the required throughput or more.
     #[inline(always)]
-    fn always(&self, mut best: Vertex<K>) -> Vertex<K> {
+    fn cheapest_all_the_time(&self, mut best: Vertex<K>) -> Vertex<K> {
         macro_rules! attempt {
             ($j:tt) => {
                 if $j < K {
                     let fits = if self.speed[$j] > 0.0 { self.speed[$j] } else { -1.0 };
                     let value = if fits >= self.required { self.cost[$j] } else { f64::INFINITY };
                     let part = array::from_fn(|other| if other == $j { 1.0 } else { 0.0 });
-                    best = better(best, (value, part, 0.0));
+                    best = cheaper_vertex(best, (value, part, 0.0));
                 }
             };
         }
@@ -236,7 +241,7 @@ impl<const K: usize> OneJob<K> {
     /// The cheapest of `best` and, for every two types, all of the time divided between them so that they give exactly the
     /// required throughput.
     #[inline(always)]
-    fn between(&self, mut best: Vertex<K>) -> Vertex<K> {
+    fn cheapest_on_two_types(&self, mut best: Vertex<K>) -> Vertex<K> {
         macro_rules! attempt {
             (($j:tt $l:tt)) => {
                 if $l < K {
@@ -252,7 +257,7 @@ impl<const K: usize> OneJob<K> {
                     let value = if least >= -TIME_ROUNDING { value } else { f64::INFINITY };
                     let of_one = |at| if at == $j { x } else { 0.0 };
                     let part = array::from_fn(|at| if at == $l { y } else { of_one(at) });
-                    best = better(best, (value, part, (self.cost[$j] - self.cost[$l]) * inverse));
+                    best = cheaper_vertex(best, (value, part, (self.cost[$j] - self.cost[$l]) * inverse));
                 }
             };
         }
@@ -305,7 +310,7 @@ impl<const K: usize> OneJob<K> {
 
 /// The cheaper of two vertices, the first where they cost the same.
 #[inline(always)]
-fn better<const K: usize>(best: Vertex<K>, other: Vertex<K>) -> Vertex<K> {
+fn cheaper_vertex<const K: usize>(best: Vertex<K>, other: Vertex<K>) -> Vertex<K> {
     let taken = other.0 < best.0;
     let part = array::from_fn(|j| if taken { other.1[j] } else { best.1[j] });
     (if taken { other.0 } else { best.0 }, part, if taken { other.2 } else { best.2 })

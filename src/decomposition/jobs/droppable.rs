@@ -17,7 +17,7 @@
 //! with 1 − c_m in place of max(0, 1 − c_m) where the constraint is due. The largest c_m over all λ_m is, by duality, the least
 //! cost of keeping the constraint of one job at the prices κ.
 
-use super::{JobBatch, LevelGoal, WorkerPrices, class_times, lanes};
+use super::{JobBatch, LevelGoal, WorkerPrices, class_times, in_chunks};
 use crate::program::droppable::DROPPABLE_SLACK;
 use crate::program::singles::Singles;
 use crate::solver::backend::Limits;
@@ -50,17 +50,17 @@ pub fn keep_droppable(singles: &Singles<'_>, due: &[bool], limits: &Limits) -> O
         return None;
     }
     let mut batch = JobBatch::of_instance(singles)?;
-    batch.demand = lanes(n, |class| required(singles, class));
-    batch.due = lanes(n, |class| f64::from(u8::from(due[class])));
+    batch.demand = in_chunks(n, |class| required(singles, class));
+    batch.due = in_chunks(n, |class| f64::from(u8::from(due[class])));
     // The required throughput of a class is worth its part of all jobs with a constraint. That of a class that is due is worth
     // nothing, as it is kept in any case.
-    batch.worth = lanes(n, |class| {
+    batch.worth = in_chunks(n, |class| {
         let required = required(singles, class);
         let free = due[class] || required == 0.0;
         if free { 0.0 } else { 1.0 / jobs * instance.multiplicity[class] / required }
     });
     let found = batch.search(LevelGoal::Hold { level: 1.0 }, None, limits)?;
-    let mut time = batch.mixed(&found, n_types);
+    let mut time = batch.mixture_times(&found, n_types);
     let part = |(class, time): (usize, &[f64])| {
         let throughput =
             time.iter().zip(instance.alone(class)).map(|(time, speed)| time * speed).sum::<f64>();
@@ -68,7 +68,7 @@ pub fn keep_droppable(singles: &Singles<'_>, due: &[bool], limits: &Limits) -> O
     };
     let part = time.chunks_exact(n_types).enumerate().map(part).collect();
     class_times(&mut time, singles);
-    let price = batch.at(&found.at).price.iter().map(|price| (price * jobs).max(0.0)).collect();
+    let price = batch.worker_prices(&found.at).price.iter().map(|price| (price * jobs).max(0.0)).collect();
     let at = WorkerPrices { price, level: 1.0 };
     let cost = batch.least_costs(singles, &at);
     let mut bound = instance.capacity.iter().zip(&at.price).map(|(workers, price)| workers * price).sum();
@@ -89,7 +89,7 @@ impl JobBatch {
     /// where it cannot be kept, 0 without one.
     fn least_costs(mut self, singles: &Singles<'_>, at: &WorkerPrices) -> Vec<f64> {
         let (mut throughput_price, mut time_price) = (vec![0.0; self.n], vec![0.0; self.n]);
-        self.workers = lanes(self.n, |class| singles.instance().scale_factor[class]);
+        self.workers = in_chunks(self.n, |class| singles.instance().scale_factor[class]);
         self.worth = Vec::new();
         (self.pass.prove)(&self, at, &mut throughput_price, &mut time_price);
         let cost = |(class, (price, time)): (usize, (&f64, &f64))| match required(singles, class) {

@@ -44,11 +44,12 @@ pub fn raise_above(
     let of_base = |class: usize| goal.base(class) / (singles.demand[class] * limit);
     let demanding = (0..batch.n).filter(|class| singles.demand[*class] > 0.0);
     let base = demanding.map(of_base).fold(f64::INFINITY, f64::min);
-    let warm = (!near.is_empty()).then(|| SearchStart::anywhere(&vec![1.0; batch.k]).at(near.clone()));
+    let warm =
+        (!near.is_empty()).then(|| SearchStart::anywhere(&vec![1.0; batch.k]).with_prices(near.clone()));
     let found = batch.search(LevelGoal::RaiseAbove { base }, warm, limits)?;
     let scarce = found.at.price.iter().map(|price| found.has_prices && *price > SCARCE_MIN);
     let mut scarce: Vec<bool> = scarce.collect();
-    let binding = batch.binding(&found, &scarce);
+    let binding = batch.saturated(&found, &scarce);
     scarce.truncate(singles.instance().n_types());
     let answer = batch.primal_dual(singles, goal, &found, units);
     let unchanged = || if near.is_empty() { vec![found.at.price.clone()] } else { near };
@@ -59,8 +60,8 @@ pub fn raise_above(
 impl JobBatch {
     /// True for each saturated job, `[jobs]`: one with a demand that is at its highest throughput, or whose throughput has a
     /// positive dual price where types that are not scarce cost nothing.
-    fn binding(&self, found: &SearchEnd, scarce: &[bool]) -> Vec<bool> {
-        let mut at = self.at(&found.at);
+    fn saturated(&self, found: &SearchEnd, scarce: &[bool]) -> Vec<bool> {
+        let mut at = self.worker_prices(&found.at);
         at.level = found.level;
         for (price, scarce) in at.price.iter_mut().zip(scarce) {
             *price = if *scarce { *price } else { 0.0 };

@@ -41,7 +41,7 @@ impl PricingPass {
     pub(super) fn of(types: usize) -> Option<Self> {
         of_types!(types, K => Some(Self {
             price_out: price_out::<K>,
-            given: given::<K>,
+            given: columns_of_given::<K>,
             mix: mix::<K>,
             prove: prove::<K>,
         }))
@@ -50,7 +50,7 @@ impl PricingPass {
 
 /// The sums over a group's jobs, lane by lane, from which its column follows.
 #[derive(Clone, Copy, Debug)]
-struct Sum<const K: usize> {
+struct GroupSums<const K: usize> {
     /// Workers of each type in use, on average over time.
     workers: [F64x8; K],
     /// Worth of throughput.
@@ -96,7 +96,7 @@ impl<'a, const K: usize> Priced<'a, K> {
 
     /// The subproblems of a chunk's jobs.
     #[inline]
-    fn chunk(&self, chunk: usize) -> JobsX8<'_, K> {
+    fn subproblems(&self, chunk: usize) -> JobsX8<'_, K> {
         let required = self.batch.required(chunk, self.level);
         JobsX8 { speed: &self.speed[chunk], cost: self.costs(chunk), required }
     }
@@ -104,7 +104,7 @@ impl<'a, const K: usize> Priced<'a, K> {
     /// The best responses of a chunk's jobs. Without worth, more throughput than required only costs; with worth it may pay, but
     /// a droppable constraint is worth no more than itself.
     #[inline]
-    fn best(&self, chunk: usize, jobs: &JobsX8<'_, K>) -> Best<K> {
+    fn best_responses(&self, chunk: usize, jobs: &JobsX8<'_, K>) -> Best<K> {
         match (self.batch.worth.is_empty(), self.batch.due.get(chunk)) {
             (true, _) => cheapest(jobs),
             (false, None) => cheapest_above(jobs),
@@ -114,7 +114,7 @@ impl<'a, const K: usize> Priced<'a, K> {
 
     /// Adds the workers and the worth of a chunk's jobs, at time fractions, to the sums of their group.
     #[inline]
-    fn count(&self, chunk: usize, part: &[F64x8; K], sum: &mut Sum<K>) {
+    fn add_use(&self, chunk: usize, part: &[F64x8; K], sum: &mut GroupSums<K>) {
         for (workers, part) in sum.workers.iter_mut().zip(part) {
             *workers += self.batch.workers[chunk] * *part;
         }
@@ -128,7 +128,7 @@ impl<'a, const K: usize> Priced<'a, K> {
     }
 
     /// The columns of groups, from their sums, without least cost and slope.
-    fn columns(&self, sums: &[Sum<K>]) -> Columns {
+    fn columns_of(&self, sums: &[GroupSums<K>]) -> Columns {
         let mut columns = Columns::idle(sums.len(), K);
         let usage = columns.usage.chunks_exact_mut(K);
         for ((sum, cost), usage) in sums.iter().zip(&mut columns.cost).zip(usage) {
@@ -143,23 +143,23 @@ impl<'a, const K: usize> Priced<'a, K> {
     }
 }
 
-impl<const K: usize> Sum<K> {
+impl<const K: usize> GroupSums<K> {
     /// The sums of no jobs.
     const ZERO: Self = Self { workers: [F64x8::ZERO; K], worth: F64x8::ZERO };
 }
 
 /// The best responses of all jobs: see [`PricingPass::price_out`].
 fn price_out<const K: usize>(batch: &JobBatch, at: &WorkerPrices, groups: usize) -> Option<Columns> {
-    let (priced, mut sums) = (Priced::<K>::of(batch, at), vec![Sum::ZERO; groups]);
+    let (priced, mut sums) = (Priced::<K>::of(batch, at), vec![GroupSums::ZERO; groups]);
     let (mut least, mut slope) = (F64x8::ZERO, F64x8::ZERO);
     let mut group = 0;
     for chunk in 0..batch.demand.len() {
-        let jobs = priced.chunk(chunk);
-        let best = priced.best(chunk, &jobs);
+        let jobs = priced.subproblems(chunk);
+        let best = priced.best_responses(chunk, &jobs);
         if best.value.any(|value| value == f64::INFINITY) {
             return None;
         }
-        priced.count(chunk, &best.part, &mut sums[group]);
+        priced.add_use(chunk, &best.part, &mut sums[group]);
         if batch.worth.is_empty() {
             let proof = proof_of(&jobs, &best);
             least += proof.value;
@@ -170,7 +170,7 @@ fn price_out<const K: usize>(batch: &JobBatch, at: &WorkerPrices, groups: usize)
         }
         group = if group + 1 < groups { group + 1 } else { 0 };
     }
-    Some(Columns { least: least.sum(), slope: slope.sum(), ..priced.columns(&sums) })
+    Some(Columns { least: least.sum(), slope: slope.sum(), ..priced.columns_of(&sums) })
 }
 
 /// The dual bounds that prove the best responses' costs: at the responses' own prices of throughput or, where these do not prove
@@ -183,13 +183,13 @@ fn proof_of<const K: usize>(jobs: &JobsX8<'_, K>, best: &Best<K>) -> Proof {
 }
 
 /// The columns of the given allocation: see [`PricingPass::given`].
-fn given<const K: usize>(batch: &JobBatch, groups: usize) -> Columns {
+fn columns_of_given<const K: usize>(batch: &JobBatch, groups: usize) -> Columns {
     let free = WorkerPrices { price: vec![0.0; K], level: 0.0 };
-    let (priced, mut sums) = (Priced::<K>::of(batch, &free), vec![Sum::ZERO; groups]);
+    let (priced, mut sums) = (Priced::<K>::of(batch, &free), vec![GroupSums::ZERO; groups]);
     for (chunk, part) in batch.given.as_chunks().0.iter().enumerate() {
-        priced.count(chunk, part, &mut sums[chunk % groups]);
+        priced.add_use(chunk, part, &mut sums[chunk % groups]);
     }
-    priced.columns(&sums)
+    priced.columns_of(&sums)
 }
 
 /// The mixture of best responses: see [`PricingPass::mix`].
@@ -200,7 +200,7 @@ fn mix<const K: usize>(batch: &JobBatch, at: &WorkerPrices, weights: &[f64], tim
         if weight == 0.0 {
             continue;
         }
-        let best = priced.best(chunk, &priced.chunk(chunk));
+        let best = priced.best_responses(chunk, &priced.subproblems(chunk));
         for (i, time) in time.chunks_exact_mut(K).enumerate() {
             for (time, part) in time.iter_mut().zip(&best.part) {
                 *time += weight * part.0[i];
@@ -214,7 +214,7 @@ fn prove<const K: usize>(batch: &JobBatch, at: &WorkerPrices, throughput: &mut [
     let priced = Priced::<K>::of(batch, at);
     let chunks = throughput.chunks_mut(LANES).zip(time.chunks_mut(LANES));
     for (chunk, (throughput, time)) in chunks.enumerate() {
-        let proof = best_proof(&priced.chunk(chunk));
+        let proof = best_proof(&priced.subproblems(chunk));
         throughput.copy_from_slice(&proof.price.0[..throughput.len()]);
         time.copy_from_slice(&proof.time.0[..time.len()]);
     }

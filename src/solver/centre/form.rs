@@ -57,7 +57,7 @@ impl Form {
         for column in 0..n {
             let range = program.columns[column];
             let is_free = !range.lower.is_finite();
-            let lower = if is_free { below(program.implied[column]) } else { range.lower };
+            let lower = if is_free { artificial_lower_bound(program.implied[column]) } else { range.lower };
             if range.is_point() {
                 fixed[column] = range.lower;
             } else if lower.is_finite() && range.upper == f64::INFINITY {
@@ -113,7 +113,7 @@ impl Form {
     }
 
     /// The program's solution from the form's columns and slacks, `values`, and its y, `prices`, after `steps` steps.
-    pub(super) fn read(&self, program: &Program, values: &[f64], prices: &[f64], steps: u32) -> Solution {
+    pub(super) fn solution(&self, program: &Program, values: &[f64], prices: &[f64], steps: u32) -> Solution {
         let mut columns = self.fixed.clone();
         for (of, value) in self.columns.iter().zip(values) {
             columns[of.column] = of.lower + value;
@@ -149,7 +149,7 @@ impl Products for Form {
 /// The lower bound that the method gives a free column of this implied range: 0 if that is below the range. Else it is
 /// below the range, since the reduced cost of a column at its bound would be missing from the rows' prices; and only just
 /// below, since the distance to it moves the centre.
-fn below(implied: Range) -> f64 {
+fn artificial_lower_bound(implied: Range) -> f64 {
     if implied.lower > 0.0 { 0.0 } else { implied.lower - OUT_OF_REACH * implied.lower.abs().max(1.0) }
 }
 

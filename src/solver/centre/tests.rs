@@ -63,7 +63,7 @@ fn it_starts_inside_where_there_is_room() {
     program.push_row(Range::at_least(0.0), [(0, 4.0), (1, 1.0), (2, -1.0)]);
     program.push_row(Range::at_least(0.0), [(1, 8.0), (2, -1.0)]);
     let form = Form::of(&program, &weights(&[1.0; 3], &[1.0; 3])).unwrap();
-    assert_eq!(inside(&form), [0.25, 0.25, 0.625, 0.5, 0.625, 1.375]);
+    assert_eq!(interior_start(&form), [0.25, 0.25, 0.625, 0.5, 0.625, 1.375]);
     let answer = centred(&program, weights(&[1.0; 3], &[1.0; 3])).unwrap();
     assert!(Certificate::of(&program, &answer).optimal && answer.iterations < 15, "{answer:?}");
 }
@@ -89,7 +89,7 @@ fn a_free_level_starts_below_what_the_other_columns_reach() {
     let weights = weights(&[3.0, 3.0, 3.0, 3.0, 1.0], &[3.0, 1.0, 1.0, 3.0]);
     let form = Form::of(&program, &weights).unwrap();
     // Each column has a twelfth of the row's 3; they reach 4, and the level's row is left half of it.
-    let start = inside(&form);
+    let start = interior_start(&form);
     assert!((start[4] - 0.5 * 4.0 / 21.0).abs() < 1e-3, "{start:?}");
     let answer = centred(&program, weights).unwrap();
     for (value, expected) in answer.columns.iter().zip([3.0, 0.0, 0.0, 0.0, 1.0]) {

@@ -6,7 +6,7 @@ use crate::program::{Program, Range};
 /// The most passes over the rows. Each carries a bound one row further: from a job's row of time to a share, and from
 /// there to a level, takes two.
 const PROPAGATION_PASSES_MAX: usize = 3;
-/// The relative part by which [`fill`] loosens every bound it finds: more than the rounding in it.
+/// The relative part by which [`tighten_row`] loosens every bound it finds: more than the rounding in it.
 const MARGIN: f64 = 1e-9;
 
 /// Ranges of columns that hold at every feasible point within the implied bounds, finite where a row makes them so:
@@ -29,7 +29,7 @@ pub(super) fn boxes(program: &Program) -> Vec<Range> {
         let mut changed = false;
         if open {
             for row in 0..program.n_rows() {
-                changed |= fill(program, row, &mut boxes);
+                changed |= tighten_row(program, row, &mut boxes);
             }
         }
         if !changed {
@@ -82,7 +82,7 @@ fn narrow_by_single(program: &Program, row: usize, boxes: &mut [Range]) {
 }
 
 /// Bounds the open columns of a row by the boxes of its other columns. True if it bounded any.
-fn fill(program: &Program, row: usize, boxes: &mut [Range]) -> bool {
+fn tighten_row(program: &Program, row: usize, boxes: &mut [Range]) -> bool {
     let terms = || program.row(row).filter(|&(_, value)| value != 0.0);
     if terms().all(|(column, _)| boxes[column].lower.is_finite() && boxes[column].upper.is_finite()) {
         return false;

@@ -84,7 +84,7 @@ proptest! {
             .collect();
         let sets = (0_u32..1 << candidates.len())
             .map(|bits| (0..candidates.len()).map(|at| bits & (1 << at) != 0).collect::<Vec<bool>>());
-        let least = sets.filter(|kept| is_contradiction(&program, &candidates, kept)).map(|kept| count(&kept)).min();
+        let least = sets.filter(|kept| is_contradiction(&program, &candidates, kept)).map(|kept| n_kept(&kept)).min();
         let found = conflict(&program, &candidates, &Limits::default());
         prop_assert_eq!(found.as_ref().map(|found| found.rows.len()), least);
         if let Some(ConflictingRows { rows, size }) = found {

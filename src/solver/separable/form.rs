@@ -131,7 +131,7 @@ impl Form {
                 parts.bounds[link] += ratio * constant;
             } else {
                 firsts.entry(curve.form.terms[0].0).or_default().push(placed.len());
-                put(&curve.form, &sources, link, &mut parts)?;
+                add_form(&curve.form, &sources, link, &mut parts)?;
             }
             let tie = tie.map(|(other, ratio, _)| (other, ratio));
             sources[curve.column] = Source::Curve(placed.len());
@@ -149,7 +149,7 @@ impl Form {
     }
 
     /// The solution of the program at columns `v` and prices `y` of rows.
-    pub(super) fn read(&self, program: &Program, v: &[f64], y: &[f64]) -> Solution {
+    pub(super) fn solution(&self, program: &Program, v: &[f64], y: &[f64]) -> Solution {
         let mut columns = vec![0.0; program.n_columns()];
         for (value, source) in columns.iter_mut().zip(&self.sources) {
             match *source {
@@ -185,7 +185,7 @@ impl Form {
 }
 
 /// Puts the terms of an argument's form into the row that ties the argument.
-fn put(form: &Affine, sources: &[Source], link: usize, parts: &mut Parts) -> Result<(), &'static str> {
+fn add_form(form: &Affine, sources: &[Source], link: usize, parts: &mut Parts) -> Result<(), &'static str> {
     for &(column, value) in &form.terms {
         match sources[column] {
             Source::Plain { at, origin, direction } => {

@@ -64,7 +64,7 @@ pub(super) struct Path<'a> {
     /// residual of its s contributes.
     dual: Vec<f64>,
     /// The distance log(κ·λ/(z·u^p)) of each curve from the path, where it is 0: [curves].
-    bends: Vec<f64>,
+    curve_distances: Vec<f64>,
     /// The size of the objective, or the largest worth λ·|F′(u)|·u of a function if that is larger.
     reference: f64,
     /// The gap, relative to `reference`.
@@ -91,7 +91,7 @@ impl<'a> Path<'a> {
         let worths: Vec<f64> = worths.collect();
         let worth = most + worths.iter().sum::<f64>();
         let worth = if worth > 0.0 { worth } else { 1.0 };
-        let weights = weigh(form, &worths);
+        let weights = weights_by_worth(form, &worths);
         let weight: f64 = weights.iter().sum();
         let mu = worth / weight;
         let price = |at: usize| if weights[at] > 0.0 { mu * weights[at] / v[at] } else { 0.0 };
@@ -121,13 +121,13 @@ impl<'a> Path<'a> {
             ratio: Vec::new(),
             primal: Vec::new(),
             dual: Vec::new(),
-            bends: Vec::new(),
+            curve_distances: Vec::new(),
             gap: f64::INFINITY,
             reference: 1.0,
             residual: f64::INFINITY,
             steps: 0,
         };
-        path.look();
+        path.update();
         path
     }
 
@@ -171,7 +171,7 @@ impl<'a> Path<'a> {
     }
 
     /// Computes all quantities that follow from the point.
-    fn look(&mut self) {
+    fn update(&mut self) {
         let (form, Point { v, z, y }) = (self.form, &self.point);
         let n = self.matrix.n_columns();
         self.ratio.clear();
@@ -200,25 +200,25 @@ impl<'a> Path<'a> {
             let cost = form.cost.get(at).copied().unwrap_or(0.0);
             *value = if at < n || form.has_slack[at - n] { cost - *value - z } else { 0.0 };
         }
-        self.bends.clear();
+        self.curve_distances.clear();
         let mut bent = 0.0;
         let mut worth = 0.0_f64;
         for placed in &form.curves {
             let Placed { shape, u, s, cost, .. } = placed;
             let slope = shape.slope(v[*u]);
             let lambda = s.map_or(cost.abs(), |s| z[s]);
-            let bend = (lambda * slope / z[*u]).ln();
+            let distance = (lambda * slope / z[*u]).ln();
             worth = worth.max(lambda * slope * v[*u]);
-            bent += lambda * slope * v[*u] * bend.abs().min(1.0) * bend.abs();
-            self.bends.push(bend);
+            bent += lambda * slope * v[*u] * distance.abs().min(1.0) * distance.abs();
+            self.curve_distances.push(distance);
             self.dual[*u] = placed.price(&self.matrix, y) - z[*u] - slope * s.map_or(0.0, |s| self.dual[s]);
         }
-        self.measure(bent, worth);
+        self.update_gap(bent, worth);
     }
 
-    /// Computes the gap and the residual. `bent` is the contribution of bends to the gap, `worth` the largest worth
+    /// Computes the gap and the residual. `bent` is the contribution of the curves' distances from the path to the gap, `worth` the largest worth
     /// of a function.
-    fn measure(&mut self, bent: f64, worth: f64) {
+    fn update_gap(&mut self, bent: f64, worth: f64) {
         let (form, v) = (self.form, &self.point.v);
         let linear: f64 = form.cost.iter().zip(v).map(|(cost, v)| cost * v).sum();
         let curved: f64 =
@@ -248,8 +248,10 @@ impl<'a> Path<'a> {
         let mu = products.iter().sum::<f64>() / self.weight;
         let aims: Vec<f64> = products.iter().map(|product| -product).collect();
         let predicted = self.step(&factor, &aims);
-        let (primal, dual) =
-            (reach(&self.weights, v, &predicted.v).min(1.0), reach(&self.weights, z, &predicted.z).min(1.0));
+        let (primal, dual) = (
+            length_to_boundary(&self.weights, v, &predicted.v).min(1.0),
+            length_to_boundary(&self.weights, z, &predicted.z).min(1.0),
+        );
         let ahead = |at: usize| (v[at] + primal * predicted.v[at]) * (z[at] + dual * predicted.z[at]);
         let ahead: f64 = (0..v.len()).filter(|at| self.weights[*at] > 0.0).map(ahead).sum();
         let sigma = (ahead / self.weight / mu).clamp(0.0, 1.0).powi(3).max(1e-4);
@@ -259,12 +261,12 @@ impl<'a> Path<'a> {
             .map(|at| sigma * mu * self.weights[at] - products[at] - predicted.v[at] * predicted.z[at])
             .collect();
         let step = self.step(&factor, &aims);
-        self.take(&step)
+        self.move_along(&step)
     }
 
     /// Takes the longest part of a step at which columns, slacks and z stay positive and arguments change by no more than
     /// their limits. False if the step leads nowhere.
-    fn take(&mut self, step: &Point) -> bool {
+    fn move_along(&mut self, step: &Point) -> bool {
         let Point { v, z, y } = &mut self.point;
         let (mut primal, mut dual) = (1.0_f64, 1.0_f64);
         for Placed { u, s, .. } in &self.form.curves {
@@ -278,14 +280,14 @@ impl<'a> Path<'a> {
                 dual = dual.min(-CURVED_STEP_PART * z[*u] / step.z[*u]);
             }
         }
-        primal = primal.min(SEPARABLE_STEP_PART * reach(&self.weights, v, &step.v));
-        dual = dual.min(SEPARABLE_STEP_PART * reach(&self.weights, z, &step.z));
-        let go = |values: &mut [f64], steps: &[f64], length: f64| {
+        primal = primal.min(SEPARABLE_STEP_PART * length_to_boundary(&self.weights, v, &step.v));
+        dual = dual.min(SEPARABLE_STEP_PART * length_to_boundary(&self.weights, z, &step.z));
+        let add = |values: &mut [f64], steps: &[f64], length: f64| {
             values.iter_mut().zip(steps).for_each(|(value, step)| *value += length * step);
         };
-        go(v, &step.v, primal);
-        go(z, &step.z, dual);
-        go(y, &step.y, dual);
+        add(v, &step.v, primal);
+        add(z, &step.z, dual);
+        add(y, &step.y, dual);
         for Placed { shape, u, s, .. } in &self.form.curves {
             if let Some(s) = *s {
                 z[*u] = z[s] * shape.slope(v[*u]);
@@ -293,13 +295,13 @@ impl<'a> Path<'a> {
         }
         let finite = [&*v, &*z, &*y].into_iter().all(|values| values.iter().all(|value| value.is_finite()));
         if finite && primal.max(dual) > 1e-10 {
-            self.look();
+            self.update();
             return true;
         }
         false
     }
 
-    /// The Newton step that changes each product v·z by `aims`, and makes bends and residuals 0.
+    /// The Newton step that changes each product v·z by `aims`, and makes the curves' distances from the path and the residuals 0.
     fn step(&self, factor: &Factor, aims: &[f64]) -> Point {
         let Point { v, z, .. } = &self.point;
         let mut wanted: Vec<f64> = aims
@@ -308,8 +310,8 @@ impl<'a> Path<'a> {
             .zip(&self.weights)
             .map(|((aim, z), w)| if *w > 0.0 { aim / z } else { 0.0 })
             .collect();
-        for (Placed { shape, u, .. }, bend) in self.form.curves.iter().zip(&self.bends) {
-            wanted[*u] = v[*u] * bend / shape.power();
+        for (Placed { shape, u, .. }, distance) in self.form.curves.iter().zip(&self.curve_distances) {
+            wanted[*u] = v[*u] * distance / shape.power();
         }
         let pull = self
             .ratio
@@ -327,9 +329,9 @@ impl<'a> Path<'a> {
         let mut dz: Vec<f64> = (0..v.len())
             .map(|at| if self.weights[at] > 0.0 { (aims[at] - z[at] * dv[at]) / v[at] } else { 0.0 })
             .collect();
-        // Where a function is in rows, z of its argument is set from λ and u after the step: see `take`.
-        for (Placed { shape, u, .. }, bend) in self.form.curves.iter().zip(&self.bends) {
-            dz[*u] = z[*u] * (bend - shape.power() * dv[*u] / v[*u]);
+        // Where a function is in rows, z of its argument is set from λ and u after the step: see `move_along`.
+        for (Placed { shape, u, .. }, distance) in self.form.curves.iter().zip(&self.curve_distances) {
+            dz[*u] = z[*u] * (distance - shape.power() * dv[*u] / v[*u]);
         }
         Point { v: dv, z: dz, y: dy }
     }
@@ -337,7 +339,7 @@ impl<'a> Path<'a> {
 
 /// The length along `steps` at which the first of the `values` with a weight is 0; at most 2, where 1 is the whole
 /// step.
-fn reach(weights: &[f64], values: &[f64], steps: &[f64]) -> f64 {
+fn length_to_boundary(weights: &[f64], values: &[f64], steps: &[f64]) -> f64 {
     let along =
         values.iter().zip(steps).zip(weights).filter(|((_, step), weight)| **weight > 0.0 && **step < 0.0);
     along.map(|((value, step), _)| -value / step).fold(2.0, f64::min)
@@ -392,7 +394,7 @@ fn inside(form: &Form) -> Vec<f64> {
 
 /// Weights w: of a column, the largest worth of a function whose argument it is in, relative to the largest of all; of
 /// a slack, the largest weight of a column in its row; 0 for arguments, and where a row has no slack.
-fn weigh(form: &Form, worths: &[f64]) -> Vec<f64> {
+fn weights_by_worth(form: &Form, worths: &[f64]) -> Vec<f64> {
     let (n, m) = (form.matrix.n_columns(), form.matrix.n_rows());
     let most = worths.iter().copied().fold(f64::MIN_POSITIVE, f64::max);
     let mut of_row = vec![0.0_f64; m];

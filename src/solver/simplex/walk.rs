@@ -33,7 +33,7 @@ pub(super) fn walk(tableau: &Tableau, state: &mut State, limits: &Limits) -> (Te
     let clock = Stopwatch::start();
     let (mut steps, mut fresh) = (0, true);
     loop {
-        let feasible = walk.price(state);
+        let feasible = walk.update_reduced_costs(state);
         let Some((entering, reduced)) = walk.entering() else {
             if !fresh {
                 // Reduced costs are checked once more with fresh factors.
@@ -70,12 +70,12 @@ pub(super) fn walk(tableau: &Tableau, state: &mut State, limits: &Limits) -> (Te
 
 /// The directions in which a variable may move, as the factor that makes a reduced cost a gain: −1 up, 1 down, NaN
 /// both, and 0 neither, for a variable that is in the basis or has one value only.
-type Way = f64;
+type AllowedDirections = f64;
 
-const STAYS: Way = 0.0;
-const UP: Way = -1.0;
-const DOWN: Way = 1.0;
-const BOTH: Way = f64::NAN;
+const STAYS: AllowedDirections = 0.0;
+const UP: AllowedDirections = -1.0;
+const DOWN: AllowedDirections = 1.0;
+const BOTH: AllowedDirections = f64::NAN;
 
 /// Number of variables that are tested together for entering.
 const TOGETHER: usize = 8;
@@ -111,8 +111,8 @@ struct Walk<'a> {
     column: Vec<f64>,
     /// The change of each basic variable per unit of the entering one, negated, by position.
     direction: Vec<f64>,
-    /// The way in which each variable may enter: [variables].
-    ways: Vec<Way>,
+    /// The directions in which each variable may enter: `[variables]`.
+    allowed_directions: Vec<AllowedDirections>,
     /// Reduced costs of variables out of the basis: [variables].
     reduced: Vec<f64>,
     /// The squared length of the edge along which a variable enters, estimated from below: [variables].
@@ -139,14 +139,14 @@ impl<'a> Walk<'a> {
             weights: vec![1.0; tableau.n_variables()],
             row: vec![0.0; tableau.n_variables()],
             priced: false,
-            ways: vec![STAYS; tableau.n_variables()],
+            allowed_directions: vec![STAYS; tableau.n_variables()],
             stalled: 0,
         }
     }
 
     /// Computes reduced costs: of the objective if no basic variable is out of its bounds, else of the sum of
     /// distances from bounds. True if no basic variable is out of its bounds.
-    fn price(&mut self, state: &State) -> bool {
+    fn update_reduced_costs(&mut self, state: &State) -> bool {
         let Tableau { lower, upper, .. } = self.tableau;
         let mut feasible = true;
         for (cost, variable) in self.costs.iter_mut().zip(&state.basic) {
@@ -171,8 +171,8 @@ impl<'a> Walk<'a> {
         }
         state.factor.backward(&mut self.costs, &mut self.prices);
         for variable in 0..self.reduced.len() {
-            self.ways[variable] = self.way(state, variable);
-            if self.ways[variable] != STAYS {
+            self.allowed_directions[variable] = self.allowed_directions(state, variable);
+            if self.allowed_directions[variable] != STAYS {
                 self.reduced[variable] = self.reduced_cost(variable, feasible);
             }
         }
@@ -195,11 +195,15 @@ impl<'a> Walk<'a> {
         let mut best: Option<usize> = None;
         let mut most = 0.0;
         let known = self.reduced.chunks(TOGETHER).zip(self.weights.chunks(TOGETHER));
-        for (place, ((reduced, weights), ways)) in known.zip(self.ways.chunks(TOGETHER)).enumerate() {
-            if !self.may_enter(reduced, weights, ways, most) {
+        for (place, ((reduced, weights), allowed_directions)) in
+            known.zip(self.allowed_directions.chunks(TOGETHER)).enumerate()
+        {
+            if !self.may_enter(reduced, weights, allowed_directions, most) {
                 continue;
             }
-            for (at, ((reduced, weight), way)) in reduced.iter().zip(weights).zip(ways).enumerate() {
+            for (at, ((reduced, weight), way)) in
+                reduced.iter().zip(weights).zip(allowed_directions).enumerate()
+            {
                 let gain = if way.is_nan() { reduced.abs() } else { reduced * way };
                 if gain > self.tolerance && gain * gain > most * weight {
                     (best, most) = (Some(place * TOGETHER + at), gain * gain / weight);
@@ -218,12 +222,22 @@ impl<'a> Walk<'a> {
     /// Whether one of these variables may be better than the best so far. As that is rare, all are tested at once,
     /// without branches.
     #[inline]
-    fn may_enter(&self, reduced: &[f64], weights: &[f64], ways: &[Way], most: f64) -> bool {
+    fn may_enter(
+        &self,
+        reduced: &[f64],
+        weights: &[f64],
+        allowed_directions: &[AllowedDirections],
+        most: f64,
+    ) -> bool {
         let of = |slice| <&[f64; TOGETHER]>::try_from(slice);
-        let (Ok(reduced), Ok(weights), Ok(ways)) = (of(reduced), of(weights), of(ways)) else { return true };
+        let (Ok(reduced), Ok(weights), Ok(allowed_directions)) =
+            (of(reduced), of(weights), of(allowed_directions))
+        else {
+            return true;
+        };
         let mut any = false;
         for at in 0..TOGETHER {
-            let gain = reduced[at] * ways[at];
+            let gain = reduced[at] * allowed_directions[at];
             let (small, less) = (gain <= self.tolerance, gain * gain <= most * weights[at]);
             any |= !(small | less);
         }
@@ -231,7 +245,7 @@ impl<'a> Walk<'a> {
     }
 
     /// The directions in which a variable may move.
-    fn way(&self, state: &State, variable: usize) -> Way {
+    fn allowed_directions(&self, state: &State, variable: usize) -> AllowedDirections {
         if self.tableau.upper[variable] - self.tableau.lower[variable] <= 0.0 {
             return STAYS;
         }
@@ -286,7 +300,9 @@ impl<'a> Walk<'a> {
         if !length.is_finite() && !to_bound.is_finite() {
             return Step::Unbounded;
         }
-        if block.is_some_and(|block| length < to_bound && block.pivot < SIMPLEX_PIVOT_MIN * self.largest()) {
+        if block
+            .is_some_and(|block| length < to_bound && block.pivot < SIMPLEX_PIVOT_MIN * self.largest_change())
+        {
             return Step::Unsafe;
         }
         let length = length.min(to_bound);
@@ -298,7 +314,7 @@ impl<'a> Walk<'a> {
             let there = if sign > 0.0 { BasisStatus::Upper } else { BasisStatus::Lower };
             state.status[entering] = there;
             state.value[entering] = if sign > 0.0 { upper[entering] } else { lower[entering] };
-            self.ways[entering] = self.way(state, entering);
+            self.allowed_directions[entering] = self.allowed_directions(state, entering);
             return Step::Taken;
         };
         let leaving = state.basic[block.position] as usize;
@@ -310,14 +326,14 @@ impl<'a> Walk<'a> {
         state.status[leaving] = block.bound;
         state.value[leaving] =
             if block.bound == BasisStatus::Upper { upper[leaving] } else { lower[leaving] };
-        self.ways[entering] = STAYS;
-        self.ways[leaving] = self.way(state, leaving);
+        self.allowed_directions[entering] = STAYS;
+        self.allowed_directions[leaving] = self.allowed_directions(state, leaving);
         state.basic[block.position] = u32::try_from(entering).unwrap_or(u32::MAX);
         state.factor.replace(block.position, &self.direction);
         Step::Taken
     }
 
-    fn largest(&self) -> f64 {
+    fn largest_change(&self) -> f64 {
         self.direction.iter().fold(0.0, |most: f64, along| most.max(along.abs()))
     }
 
@@ -326,9 +342,9 @@ impl<'a> Walk<'a> {
         let first_wins = self.stalled > STALLED_MAX;
         let slack = if first_wins { 0.0 } else { self.tolerance };
         let mut reach = f64::INFINITY;
-        self.blocks(state, sign, feasible, |block| reach = reach.min(block.at + slack / block.pivot));
+        self.for_each_block(state, sign, feasible, |block| reach = reach.min(block.at + slack / block.pivot));
         let mut best: Option<Block> = None;
-        self.blocks(state, sign, feasible, |block| {
+        self.for_each_block(state, sign, feasible, |block| {
             let better = |best: &Block| {
                 if first_wins {
                     state.basic[block.position] < state.basic[best.position]
@@ -344,7 +360,7 @@ impl<'a> Walk<'a> {
     }
 
     /// Calls `each` with every bound that a step meets, in order of position.
-    fn blocks(&self, state: &State, sign: f64, feasible: bool, mut each: impl FnMut(Block)) {
+    fn for_each_block(&self, state: &State, sign: f64, feasible: bool, mut each: impl FnMut(Block)) {
         let Tableau { lower, upper, .. } = self.tableau;
         for (position, along) in self.direction.iter().enumerate() {
             let pivot = along.abs();
