@@ -46,6 +46,8 @@ struct Sums {
     bound: f64,
     /// The sum of the magnitudes of the dual bound's terms.
     magnitude: f64,
+    /// The highest level that every class could reach alone; 0 where the goal has no level.
+    level_max: f64,
     /// The demand at the prices of throughput, Σ λ_m d_m.
     priced: f64,
     /// The least level that corresponds to the base of a class with demand.
@@ -100,9 +102,9 @@ impl Certificate {
             }
             Goal::Logarithms(_) => 0.0,
         };
-        let mut sums = Sums { used: vec![0.0; k], base_level: f64::INFINITY, ..Sums::default() };
+        let mut sums = Sums { used: vec![0.0; k], base_level: f64::INFINITY, level_max, ..Sums::default() };
         for class in 0..n {
-            sums.class(singles, goal, answer, (class, level_max));
+            sums.class(singles, goal, answer, class);
         }
         let used = std::mem::take(&mut sums.used);
         for (worker_type, (used, workers)) in used.iter().zip(&instance.capacity).enumerate() {
@@ -138,14 +140,9 @@ impl Certificate {
 }
 
 impl Sums {
-    /// Adds one class; `level_max` is the highest level that every class could reach alone.
-    fn class(
-        &mut self,
-        singles: &Singles<'_>,
-        goal: Goal<'_>,
-        answer: &PrimalDual,
-        (class, level_max): (usize, f64),
-    ) {
+    /// Adds one class.
+    fn class(&mut self, singles: &Singles<'_>, goal: Goal<'_>, answer: &PrimalDual, class: usize) {
+        let level_max = self.level_max;
         let instance = singles.instance();
         let k = instance.n_types();
         let (jobs, size) = (instance.multiplicity[class], instance.scale_factor[class]);
@@ -182,13 +179,13 @@ impl Sums {
         self.exceeds(time - jobs, jobs);
         self.exceeds(base + demand * level - throughput, largest.max(base + demand * level_max));
         if let Goal::Logarithms(of) = goal {
-            self.logarithm(of.weight[class], (throughput, largest), throughput_price);
+            self.logarithm(of.weight[class], throughput, largest, throughput_price);
         }
     }
 
     /// Adds the weighted logarithm of a throughput to the objective, and to the bound the constant of its tangent with the slope of
     /// a price of throughput; `largest` is the most throughput on one type.
-    fn logarithm(&mut self, weight: f64, (throughput, largest): (f64, f64), throughput_price: f64) {
+    fn logarithm(&mut self, weight: f64, throughput: f64, largest: f64, throughput_price: f64) {
         self.worth += weight * throughput.ln();
         self.add(weight * ((weight / throughput_price).ln() - 1.0) + SUM_ROUNDING * weight);
         self.term_max = self.term_max.max(weight * largest.ln().abs());

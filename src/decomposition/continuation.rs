@@ -10,7 +10,7 @@ use crate::decomposition::choice::PriceBox;
 use crate::decomposition::demand::{Demand, NewtonStep, newton_step, price_floor};
 use crate::decomposition::smoothed_demand::SmoothedPrices;
 use crate::decomposition::tolerances::{
-    IDLE_WIDTHS, NARROWER, NEWTON_STEPS_MAX, SHIFTS_MAX, STEP_MIN, STEP_WORTH_MIN,
+    IDLE_WIDTHS, NARROWER, NEWTON_STEPS_MAX, SHIFTS_MAX, STEP_MIN, STEP_WORTH_MIN, WIDTH_LAST,
 };
 
 /// The start of a continuation.
@@ -24,6 +24,20 @@ pub(super) struct ContinuationStart {
     pub(super) width: f64,
     /// The distance that prices may move as the width goes to 0, in widths relative to prices.
     pub(super) moved: f64,
+}
+
+/// The width at which a continuation ends: the larger of `width` and `worth_part` times the worth of all workers.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct LastWidth {
+    /// The least width.
+    pub(super) width: f64,
+    /// The width as a part of the worth of all workers.
+    pub(super) worth_part: f64,
+}
+
+impl LastWidth {
+    /// The last width of a search over all jobs.
+    pub(super) const OF_ALL: Self = Self { width: WIDTH_LAST, worth_part: 0.0 };
 }
 
 /// The reason why no prices were found in a box.
@@ -146,21 +160,20 @@ impl Continuation<'_> {
         Err(PricesLost::Stuck)
     }
 
-    /// The prices at the width `last`, or at `part` times the worth of all workers if that is larger, followed from a start.
+    /// The prices at the last width, followed from a start.
     pub(super) fn follow(
         &mut self,
         start: &ContinuationStart,
-        last: f64,
-        part: f64,
+        last: LastWidth,
     ) -> Result<ContinuationEnd, PricesLost> {
-        let (mut price, mut width) = (start.price.clone(), start.width.max(last));
+        let (mut price, mut width) = (start.price.clone(), start.width.max(last.width));
         let mut before: Option<(Vec<f64>, f64)> = None;
         loop {
             price = self.prices_at_width(price, width)?;
-            if width <= last.max(part * dot(&price, self.capacity)) {
+            if width <= last.width.max(last.worth_part * dot(&price, self.capacity)) {
                 break;
             }
-            let next = (width * NARROWER).max(last);
+            let next = (width * NARROWER).max(last.width);
             let mut target = price.clone();
             let mut ahead = vec![0.0; price.len()];
             if let Some((older, wider)) = before {

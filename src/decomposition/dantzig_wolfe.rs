@@ -115,12 +115,47 @@ pub(super) struct SearchEnd {
     pub(super) has_prices: bool,
     /// The level of the mixture.
     pub(super) level: f64,
-    /// Each point whose columns are mixed, and the weight of each group's column there: `[groups]`.
-    pub(super) mixture: Vec<(PricePoint, Vec<f64>)>,
+    /// Each point whose columns are mixed.
+    pub(super) mixture: Vec<MixedPoint>,
     /// Weight of each group's column of the given allocation: `[groups]`.
     pub(super) given: Vec<f64>,
     /// Passes over all jobs.
     pub(super) passes: u32,
+}
+
+/// A point whose columns are in a mixture.
+#[derive(Clone, Debug)]
+pub(super) struct MixedPoint {
+    /// The point.
+    pub(super) point: PricePoint,
+    /// The weight of each group's column of that point: `[groups]`.
+    pub(super) weights: Vec<f64>,
+}
+
+/// A level at which a mixture fits the capacities.
+#[derive(Clone, Copy, Debug)]
+struct FittingLevel {
+    /// The level.
+    level: f64,
+    /// The factor on the mixture's weights for that.
+    factor: f64,
+}
+
+/// The proof of the bound of a search.
+struct Proof {
+    /// The prices and the level that prove the bound.
+    at: PricePoint,
+    /// False at the highest level, where one job alone limits the level and prices prove nothing.
+    has_prices: bool,
+}
+
+/// The restricted master's optimum in one pass.
+#[derive(Clone, Copy, Debug)]
+struct PassOptimum {
+    /// Its objective.
+    objective: f64,
+    /// True if the objective no longer changes from pass to pass.
+    is_stalled: bool,
 }
 
 /// The tightest dual bound so far.
@@ -136,10 +171,10 @@ struct DualBound {
 impl SearchEnd {
     /// The points whose columns are in the mixture, by descending weight, at most `most`.
     pub(super) fn mixed_points(&self, most: usize) -> impl Iterator<Item = &PricePoint> {
-        let weight = |(_, weights): &(PricePoint, Vec<f64>)| weights.iter().sum::<f64>();
-        let mut mixed: Vec<&(PricePoint, Vec<f64>)> = self.mixture.iter().collect();
+        let weight = |of: &MixedPoint| of.weights.iter().sum::<f64>();
+        let mut mixed: Vec<&MixedPoint> = self.mixture.iter().collect();
         mixed.sort_by(|one, other| weight(other).total_cmp(&weight(one)));
-        mixed.into_iter().take(most).map(|(point, _)| point)
+        mixed.into_iter().take(most).map(|of| &of.point)
     }
 
     /// Prices to begin the search for the next level of water filling with; none where the first responses fit, at prices that
@@ -270,12 +305,13 @@ impl LevelGoal {
     }
 
     /// True if the restricted master's optimum has met the bound within the gap; `part` is the part of all jobs that is
-    /// searched, and `stalled` is true if the optimum no longer changes.
-    fn is_met(self, objective: f64, bound: &DualBound, (gap, part): (f64, f64), stalled: bool) -> bool {
+    /// searched.
+    fn is_met(self, optimum: PassOptimum, bound: &DualBound, gap: f64, part: f64) -> bool {
+        let PassOptimum { objective, is_stalled } = optimum;
         match self {
             Self::Hold { .. } => objective - bound.value <= gap * bound.value.abs().max(OBJECTIVE_MIN * part),
             Self::Raise => objective <= 1.0 + gap,
-            Self::RaiseAbove { .. } if stalled => objective <= 1.0 + gap * GAP_STALLED,
+            Self::RaiseAbove { .. } if is_stalled => objective <= 1.0 + gap * GAP_STALLED,
             Self::RaiseAbove { base } => {
                 let exact = LEVEL_ERROR * (bound.value.min(HIGHEST) + base) * bound.slope;
                 objective <= 1.0 + gap.min(exact)
@@ -283,15 +319,15 @@ impl LevelGoal {
         }
     }
 
-    /// The level at which a mixture that needs the capacities times `stretch` fits them, and the factor on its weights for
-    /// that.
-    fn level_that_fits(self, level: f64, stretch: f64) -> (f64, f64) {
-        match self {
+    /// The level at which a mixture that needs the capacities times `stretch` fits them.
+    fn level_that_fits(self, level: f64, stretch: f64) -> FittingLevel {
+        let (level, factor) = match self {
             Self::Hold { .. } => (level, 1.0),
             // The responses are scaled to the lower level by `Search::end_of_mixture`.
             Self::Raise => (level / stretch.max(1.0), 1.0),
             Self::RaiseAbove { .. } => (level, 1.0 / stretch.max(1.0)),
-        }
+        };
+        FittingLevel { level, factor }
     }
 }
 
@@ -352,15 +388,12 @@ impl Search<'_> {
             last = objective;
             let held_back = restricted_master.widen_price_box(widened);
             widened *= if held_back { BOX_WIDENED_MORE } else { 1.0 };
-            if !held_back && goal.is_met(objective, bound, (self.gap, self.part), stalled >= PASSES_STALLED) {
+            let optimum = PassOptimum { objective, is_stalled: stalled >= PASSES_STALLED };
+            if !held_back && goal.is_met(optimum, bound, self.gap, self.part) {
                 let has_prices = goal.is_held() || lower < HIGHEST;
+                let proof = Proof { at: bound.at.clone(), has_prices };
                 let end = goal.level_that_fits(lower, objective);
-                return Some(self.end_of_mixture(
-                    (&restricted_master, goal),
-                    points,
-                    (bound.at.clone(), has_prices),
-                    end,
-                ));
+                return Some(self.end_of_mixture(&restricted_master, points, proof, end));
             }
             at = PricePoint { price: smoothing.smoothed(&bound.at.price, price), level: lower };
         }
@@ -379,7 +412,8 @@ impl Search<'_> {
     /// The end of a search in which the first responses fit at the highest level: no mixture, and no prices.
     fn end_at_highest_level(&self, points: Vec<PricePoint>) -> SearchEnd {
         let (at, level) = (points[0].clone(), points[0].level);
-        let mixture = points.into_iter().map(|point| (point, vec![1.0; self.groups])).collect();
+        let of_point = |point| MixedPoint { point, weights: vec![1.0; self.groups] };
+        let mixture = points.into_iter().map(of_point).collect();
         SearchEnd { at, has_prices: false, level, mixture, given: vec![0.0; self.groups], passes: 1 }
     }
 
@@ -391,16 +425,18 @@ impl Search<'_> {
     }
 
     /// The end of a search: the mixture, with weights times `factor`, at its level. A response to a higher level is mixed with
-    /// the given allocation or, where there is none, scaled. `at` proves the bound if `has_prices`.
+    /// the given allocation or, where there is none, scaled.
     fn end_of_mixture(
         &self,
-        (restricted_master, goal): (&RestrictedMaster, LevelGoal),
+        restricted_master: &RestrictedMaster,
         points: Vec<PricePoint>,
-        (at, has_prices): (PricePoint, bool),
-        (level, factor): (f64, f64),
+        proof: Proof,
+        end: FittingLevel,
     ) -> SearchEnd {
+        let FittingLevel { level, factor } = end;
         let passes = u32::try_from(points.len()).unwrap_or(u32::MAX);
-        let n_given = usize::from(goal.is_held() && self.given.is_some());
+        // The round of the given allocation, if there is one, is the first; each of the others is of one point.
+        let n_given = restricted_master.n_rounds() - points.len();
         let mut given = vec![0.0; self.groups];
         let mut weights = vec![vec![0.0; self.groups]; points.len()];
         for ColumnWeight { round, group, weight } in restricted_master.weights() {
@@ -412,8 +448,10 @@ impl Search<'_> {
             weights[round][group] = factor * weight * scale;
             given[group] += factor * weight * (1.0 - scale);
         }
-        let mut mixture: Vec<(PricePoint, Vec<f64>)> = points.into_iter().zip(weights).collect();
-        mixture.retain(|(_, weights)| weights.iter().any(|weight| *weight != 0.0));
+        let of_point = |(point, weights)| MixedPoint { point, weights };
+        let mut mixture: Vec<MixedPoint> = points.into_iter().zip(weights).map(of_point).collect();
+        mixture.retain(|of| of.weights.iter().any(|weight| *weight != 0.0));
+        let Proof { at, has_prices } = proof;
         SearchEnd { at, has_prices, level, mixture, given, passes }
     }
 }

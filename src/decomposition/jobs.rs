@@ -21,7 +21,7 @@ use pricing_pass::{PricingPass, WorkerPrices};
 
 use crate::decomposition::certificate::PrimalDual;
 use crate::decomposition::dantzig_wolfe::{
-    LevelGoal, PricePoint, Search, SearchEnd, SearchStart, WarmPrices, n_groups,
+    LevelGoal, MixedPoint, PricePoint, Search, SearchEnd, SearchStart, WarmPrices, n_groups,
 };
 use crate::decomposition::lanes::{F64x8, LANES};
 use crate::decomposition::nash_welfare;
@@ -281,7 +281,7 @@ impl JobBatch {
             return Some(found);
         }
         let start = SearchStart::anywhere(&vec![1.0; self.k]);
-        let start = by_samples((self.n, SAMPLE_MAX), start, |step, start| {
+        let start = by_samples(self.n, SAMPLE_MAX, start, |step, start| {
             let sample = self.sample(step);
             let found = search(&sample, start, SAMPLE_GAP / sample.n as f64)?;
             if above {
@@ -320,7 +320,7 @@ impl JobBatch {
     fn mixture_times(&self, found: &SearchEnd, n_types: usize) -> Vec<f64> {
         let k = self.k;
         let mut time = vec![0.0; self.n * k];
-        for (point, weights) in &found.mixture {
+        for MixedPoint { point, weights } in &found.mixture {
             (self.pass.mix)(self, &self.worker_prices(point), weights, &mut time);
         }
         let given = self.given.chunks_exact(k);

@@ -15,14 +15,16 @@
 
 use crate::decomposition::certificate::PrimalDual;
 use crate::decomposition::choice::{Job, PriceBox, TypePrices};
-use crate::decomposition::continuation::{Continuation, ContinuationEnd, ContinuationStart, PricesLost};
+use crate::decomposition::continuation::{
+    Continuation, ContinuationEnd, ContinuationStart, LastWidth, PricesLost,
+};
 use crate::decomposition::dantzig_wolfe::WarmPrices;
 use crate::decomposition::demand::{Demand, SampleDemand, price_floor};
 use crate::decomposition::sampling::by_samples;
 use crate::decomposition::smoothed_demand::UndecidedJob;
 use crate::decomposition::tolerances::{
     BOX_GROWTH, BOXES_MAX, EVALUATIONS_BESIDES, EVALUATIONS_PER_JOB, IDLE_WIDTHS_SAMPLE, MOVED, MOVED_GROWTH,
-    NASH_SAMPLE_MAX, NASH_TYPES, NASH_TYPES_OF_JOB, SAMPLE_ERROR, SAMPLE_ERROR_MAX, WIDTH_FIRST, WIDTH_LAST,
+    NASH_SAMPLE_MAX, NASH_TYPES, NASH_TYPES_OF_JOB, SAMPLE_ERROR, SAMPLE_ERROR_MAX, WIDTH_FIRST,
     WIDTH_SAMPLE, WIDTH_SAMPLE_MIN,
 };
 use crate::decomposition::types::{compiled_for, of_types};
@@ -168,13 +170,13 @@ impl Market<'_> {
     }
 
     /// The prices of every `step`-th class, from a start, with a wider price box where the start's is too narrow. The search ends
-    /// at the width that [`Continuation::follow`] has for `last` and `part`. None if prices do not converge in
+    /// at the width that [`Continuation::follow`] has for `last`. None if prices do not converge in
     /// [`BOXES_MAX`] boxes, or in time.
     fn prices_of_sample(
         &mut self,
         step: usize,
         mut start: ContinuationStart,
-        (last, part): (f64, f64),
+        last: LastWidth,
         is_out_of_time: &dyn Fn() -> bool,
     ) -> Option<ContinuationEnd> {
         let (mut wider, mut evaluated) = (1.0, 0);
@@ -190,7 +192,7 @@ impl Market<'_> {
                 evaluated_max,
                 is_out_of_time,
             };
-            let outcome = continuation.follow(&start, last, part);
+            let outcome = continuation.follow(&start, last);
             evaluated = continuation.evaluated;
             self.passes += continuation.passes;
             match outcome {
@@ -222,7 +224,7 @@ impl Market<'_> {
         let is_out_of_time = || limits.is_over(&clock);
         let warm = self.warm_start(near);
         let known =
-            warm.and_then(|start| self.prices_of_sample(1, start, (WIDTH_LAST, 0.0), &is_out_of_time));
+            warm.and_then(|start| self.prices_of_sample(1, start, LastWidth::OF_ALL, &is_out_of_time));
         let found = match known {
             Some(found) => found,
             None => self.prices_by_samples(&is_out_of_time)?,
@@ -237,13 +239,14 @@ impl Market<'_> {
         let price = self.capacity.iter().map(|capacity| 1.0 / (capacity * k as f64)).collect();
         let price_box = PriceBox::anywhere(k);
         let start = ContinuationStart { price, price_box, width: WIDTH_FIRST, moved: MOVED };
-        let start = by_samples((n, NASH_SAMPLE_MAX), start, |step, start| {
+        let start = by_samples(n, NASH_SAMPLE_MAX, start, |step, start| {
             let size = n / step;
-            let last = (WIDTH_SAMPLE_MIN, WIDTH_SAMPLE / (size as f64).sqrt());
+            let worth_part = WIDTH_SAMPLE / (size as f64).sqrt();
+            let last = LastWidth { width: WIDTH_SAMPLE_MIN, worth_part };
             let found = self.prices_of_sample(step, start.clone(), last, is_out_of_time)?;
             Some(self.start_around(&found.place.price, sample_error(size), found.place.width))
         });
-        self.prices_of_sample(1, start, (WIDTH_LAST, 0.0), is_out_of_time)
+        self.prices_of_sample(1, start, LastWidth::OF_ALL, is_out_of_time)
     }
 
     /// The start of a search from the prices that a similar search left; none if it left none, or if they are of another number

@@ -6,7 +6,8 @@ use crate::decomposition::tolerances::SAMPLE_GROWTH;
 /// every `step`-th job leaves; where it gives none, the start before it stays. The first sample has about `sample_max` jobs
 /// at most, and each one after it at most [`SAMPLE_GROWTH`] times as many as the one before.
 pub(super) fn by_samples<S>(
-    (n, sample_max): (usize, usize),
+    n: usize,
+    sample_max: usize,
     mut start: S,
     mut next: impl FnMut(usize, &S) -> Option<S>,
 ) -> S {
