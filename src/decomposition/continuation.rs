@@ -12,6 +12,7 @@ use crate::decomposition::smoothed_demand::SmoothedPrices;
 use crate::decomposition::tolerances::{
     IDLE_WIDTHS, NARROWER, NEWTON_STEPS_MAX, SHIFTS_MAX, STEP_MIN, STEP_WORTH_MIN, WIDTH_LAST,
 };
+use crate::decomposition::unsolved::Unsolved;
 
 /// The start of a continuation.
 #[derive(Clone, Debug)]
@@ -44,8 +45,8 @@ impl LastWidth {
 pub(super) enum PricesLost {
     /// The prices are outside of the box; the last ones inside it, `[K]`.
     Outside(Vec<f64>),
-    /// Newton steps, evaluations or time ran out, or second derivatives are singular.
-    Stuck,
+    /// The search must end, whatever the box.
+    GaveUp(Unsolved),
 }
 
 /// The end of a continuation.
@@ -114,7 +115,7 @@ impl Continuation<'_> {
     fn newton_step(&mut self, place: &SmoothedPrices<Vec<f64>>) -> Result<NewtonStep, PricesLost> {
         self.passes += 1;
         self.evaluated += self.demand.undecided();
-        newton_step(&mut *self.demand, self.capacity, place).ok_or(PricesLost::Stuck)
+        newton_step(&mut *self.demand, self.capacity, place).ok_or(PricesLost::GaveUp(Unsolved::Singular))
     }
 
     /// The prices of the smoothed market at a width, by Newton's method from prices near them.
@@ -123,8 +124,11 @@ impl Continuation<'_> {
         let mut step = self.newton_step(&SmoothedPrices::of(price.clone(), shift.clone(), width))?;
         let mut held_back = 0;
         for _ in 0..NEWTON_STEPS_MAX {
-            if (self.is_out_of_time)() || self.evaluated > self.evaluated_max {
-                return Err(PricesLost::Stuck);
+            if (self.is_out_of_time)() {
+                return Err(PricesLost::GaveUp(Unsolved::OutOfTime));
+            }
+            if self.evaluated > self.evaluated_max {
+                return Err(PricesLost::GaveUp(Unsolved::NotConverged));
             }
             let longest = self.longest_part(&price, &step.by);
             let fall = dot(&step.falls, &step.by);
@@ -157,7 +161,7 @@ impl Continuation<'_> {
                 part *= (fall / (fall - slope_there)).clamp(0.1, 0.7);
             }
         }
-        Err(PricesLost::Stuck)
+        Err(PricesLost::GaveUp(Unsolved::NotConverged))
     }
 
     /// The prices at the last width, followed from a start.

@@ -32,6 +32,7 @@ use crate::decomposition::tolerances::{
     PASSES_PER_TYPE, PASSES_STALLED, PRICE_FLOOR, RISE_MIN, SAMPLE_ERROR, SAMPLE_ERROR_MAX, STABLE_TYPES,
     WARM_PRICES_MAX,
 };
+use crate::decomposition::unsolved::Unsolved;
 
 /// The highest level that is tried. At 1, the highest level that every job can reach alone, rounding could make a job
 /// infeasible.
@@ -332,9 +333,8 @@ impl LevelGoal {
 }
 
 impl Search<'_> {
-    /// The optimum of a goal within the gap; none if a job cannot reach the level, if the restricted master fails, or if passes
-    /// or time run out.
-    pub(super) fn solve(&self, goal: LevelGoal) -> Option<SearchEnd> {
+    /// The optimum of a goal within the gap.
+    pub(super) fn solve(&self, goal: LevelGoal) -> Result<SearchEnd, Unsolved> {
         let capacity = &self.capacity;
         let start = if goal.is_held() { self.start.clone() } else { self.start.normalized(capacity) };
         let price_box = PriceBounds { low: start.low, high: start.high };
@@ -344,14 +344,17 @@ impl Search<'_> {
             restricted_master.add_round(given);
         }
         let mut known = start.prices.into_iter();
-        let mut at = PricePoint { price: known.next()?, level: goal.first_level(start.level) };
+        let mut at = PricePoint {
+            price: known.next().ok_or(Unsolved::NotConverged)?,
+            level: goal.first_level(start.level),
+        };
         let mut best: Option<DualBound> = None;
         let mut points: Vec<PricePoint> = Vec::new();
         let mut widened = BOX_WIDENED;
         let mut smoothing = DualSmoothing::of(capacity.len(), self.groups);
         let (mut last, mut stalled) = (f64::INFINITY, 0);
         for pass in 0..PASSES_MIN.max(PASSES_PER_TYPE * capacity.len()) {
-            let columns = (self.price_out)(&at)?;
+            let columns = (self.price_out)(&at).ok_or(Unsolved::Unreachable)?;
             let proven = goal.bound(&at, &columns, capacity);
             if pass == 0 && !goal.is_held() && at.level < HIGHEST && proven > at.level {
                 // the level of a warm start was too low
@@ -366,15 +369,15 @@ impl Search<'_> {
             let (level, first) = (at.level, points.is_empty());
             points.push(at);
             if first && !goal.is_held() && level >= HIGHEST && columns.fits(capacity) {
-                return Some(self.end_at_highest_level(points));
+                return Ok(self.end_at_highest_level(points));
             }
-            let bound = best.as_ref()?;
+            let bound = best.as_ref().ok_or(Unsolved::NotConverged)?;
             let lower = if goal.is_held() { level } else { bound.value.min(level) };
             match goal {
-                _ if (self.is_out_of_time)() => return None,
-                LevelGoal::Raise if lower <= 0.0 => return None,
+                _ if (self.is_out_of_time)() => return Err(Unsolved::OutOfTime),
+                LevelGoal::Raise if lower <= 0.0 => return Err(Unsolved::NoLevel),
                 LevelGoal::RaiseAbove { .. } if lower <= RISE_MIN => {
-                    return Some(self.end_without_rise(&points, bound));
+                    return Ok(self.end_without_rise(&points, bound));
                 }
                 LevelGoal::Hold { .. } => {}
                 _ => self.lower_columns(&mut restricted_master, lower / level),
@@ -393,11 +396,11 @@ impl Search<'_> {
                 let has_prices = goal.is_held() || lower < HIGHEST;
                 let proof = Proof { at: bound.at.clone(), has_prices };
                 let end = goal.level_that_fits(lower, objective);
-                return Some(self.end_of_mixture(&restricted_master, points, proof, end));
+                return Ok(self.end_of_mixture(&restricted_master, points, proof, end));
             }
             at = PricePoint { price: smoothing.smoothed(&bound.at.price, price), level: lower };
         }
-        None
+        Err(Unsolved::NotConverged)
     }
 
     /// Turns the restricted master's columns into columns of the level times `factor`; nothing from a factor of 1 on.

@@ -28,6 +28,7 @@ use crate::decomposition::nash_welfare;
 use crate::decomposition::sampling::by_samples;
 use crate::decomposition::tolerances::{GAP, GAP_ABOVE, SAMPLE_GAP, SAMPLE_MAX, WARM_PRICES_MAX};
 use crate::decomposition::types::compiled_for;
+use crate::decomposition::unsolved::Unsolved;
 use crate::program::singles::{Goal, Singles};
 use crate::solver::backend::Limits;
 use crate::solver::timing::Stopwatch;
@@ -73,15 +74,17 @@ struct Units {
 }
 
 /// Class times that are optimal for a goal and the dual prices that certify them, with prices to start the next search from;
-/// `near` are such prices of an earlier search. The relative gap is a part of `limits.tolerance`. None if a class can reach no
-/// level, if there are more than 64 worker types, or if prices do not converge in time. A goal of logarithms is solved by
-/// `nash_welfare`, with limits of its own.
+/// `near` are such prices of an earlier search. The relative gap is a part of `limits.tolerance`. A goal of logarithms is
+/// solved by `nash_welfare`, with limits of its own.
+///
+/// # Errors
+/// If a class can reach no level, if there are more than 64 worker types, or if prices do not converge in time.
 pub fn solve(
     singles: &Singles<'_>,
     goal: Goal<'_>,
     near: &WarmPrices,
     limits: &Limits,
-) -> Option<(PrimalDual, WarmPrices)> {
+) -> Result<(PrimalDual, WarmPrices), Unsolved> {
     if let Goal::Logarithms(of) = goal {
         return nash_welfare::solve(singles, &of.weight, near, limits);
     }
@@ -90,16 +93,16 @@ pub fn solve(
     let held = matches!(goal, Goal::Worth { .. });
     let limit = if held && limit == f64::INFINITY { 1.0 } else { limit };
     if !(limit > 0.0 && limit.is_finite()) {
-        return None;
+        return Err(Unsolved::NoLevel);
     }
     let units = Units { level: limit, objective: objective_unit(singles, goal) };
-    let batch = JobBatch::of(singles, goal, units)?;
+    let batch = JobBatch::of(singles, goal, units).ok_or(Unsolved::TooManyTypes)?;
     let level_goal = match goal {
         Goal::Worth { level, .. } => LevelGoal::Hold { level: level / limit },
         _ => LevelGoal::Raise,
     };
     let found = batch.search(level_goal, batch.warm_start(near, units), limits)?;
-    Some((batch.primal_dual(singles, goal, &found, units), batch.warm_prices(&found, units)))
+    Ok((batch.primal_dual(singles, goal, &found, units), batch.warm_prices(&found, units)))
 }
 
 /// The highest level above the goal's base that every class can reach if it has the cluster to itself; infinite if none demands
@@ -248,8 +251,13 @@ impl JobBatch {
     }
 
     /// The optimum of a goal, searched from a `warm` start or, where there is none or it fails, from the prices of samples, each
-    /// of which is larger than the one before; none if the last search finds none.
-    fn search(&self, goal: LevelGoal, warm: Option<SearchStart>, limits: &Limits) -> Option<SearchEnd> {
+    /// of which is larger than the one before.
+    fn search(
+        &self,
+        goal: LevelGoal,
+        warm: Option<SearchStart>,
+        limits: &Limits,
+    ) -> Result<SearchEnd, Unsolved> {
         let clock = Stopwatch::start();
         let is_out_of_time = || limits.is_over(&clock);
         let used = self.given_usage();
@@ -277,13 +285,13 @@ impl JobBatch {
         };
         let above = matches!(goal, LevelGoal::RaiseAbove { .. });
         let gap = limits.tolerance * if above { GAP_ABOVE } else { GAP };
-        if let Some(found) = warm.and_then(|start| search(self, &start, gap)) {
-            return Some(found);
+        if let Some(found) = warm.and_then(|start| search(self, &start, gap).ok()) {
+            return Ok(found);
         }
         let start = SearchStart::anywhere(&vec![1.0; self.k]);
         let start = by_samples(self.n, SAMPLE_MAX, start, |step, start| {
             let sample = self.sample(step);
-            let found = search(&sample, start, SAMPLE_GAP / sample.n as f64)?;
+            let found = search(&sample, start, SAMPLE_GAP / sample.n as f64).ok()?;
             if above {
                 return found.next_prices().map(|prices| start.with_prices(prices));
             }

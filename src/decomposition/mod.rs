@@ -25,6 +25,7 @@
 
 mod lanes;
 mod tolerances;
+mod unsolved;
 mod types;
 mod certificate;
 mod columns;
@@ -42,6 +43,7 @@ pub use certificate::PrimalDual;
 pub use dantzig_wolfe::WarmPrices;
 pub use jobs::{DroppableKept, RaisedLevel, keep_droppable, raise_above, solve};
 pub use tolerances::SCARCE_MIN;
+pub use unsolved::Unsolved;
 
 #[cfg(test)]
 mod tests;

@@ -28,6 +28,7 @@ use crate::decomposition::tolerances::{
     WIDTH_SAMPLE, WIDTH_SAMPLE_MIN,
 };
 use crate::decomposition::types::{compiled_for, of_types};
+use crate::decomposition::unsolved::Unsolved;
 use crate::program::singles::Singles;
 use crate::solver::backend::Limits;
 use crate::solver::timing::Stopwatch;
@@ -51,25 +52,24 @@ struct Market<'a> {
 }
 
 /// Class times with the largest sum of `weight`·log(throughput), `[members]`, and the dual prices that certify them, with prices
-/// to start the next search from; `near` are such prices of an earlier search. None if a weight is not positive, if worker types
-/// are too many (see `NASH_TYPES`), if a class runs on no type, or if prices do not converge in time.
+/// to start the next search from; `near` are such prices of an earlier search.
 pub(super) fn solve(
     singles: &Singles<'_>,
     weight: &[f64],
     near: &WarmPrices,
     limits: &Limits,
-) -> Option<(PrimalDual, WarmPrices)> {
+) -> Result<(PrimalDual, WarmPrices), Unsolved> {
     let instance = singles.instance();
     let (n, n_types) = (instance.n_members(), instance.n_types());
     let types_of = |class: usize| (0..n_types).filter(|j| singles.runs(class, *j)).count();
     if n_types > NASH_TYPES && (0..n).map(types_of).sum::<usize>() < NASH_TYPES_OF_JOB * n {
-        return None;
+        return Err(Unsolved::TooManyTypes);
     }
     let weights: f64 = weight.iter().sum();
     if !(weight.iter().all(|weight| *weight > 0.0) && weights.is_finite()) {
-        return None;
+        return Err(Unsolved::Weights);
     }
-    let k = compiled_for(n_types)?;
+    let k = compiled_for(n_types).ok_or(Unsolved::TooManyTypes)?;
     let mut capacity = vec![1.0; k];
     for (capacity, workers) in capacity.iter_mut().zip(&instance.capacity) {
         *capacity = if *workers > 0.0 { workers / weights } else { 1.0 };
@@ -79,7 +79,7 @@ pub(super) fn solve(
         let (demand_of_sample, allocate) = (demand_of_sample::<K>, allocate::<K>);
         Some(Market { singles, weight, weights, capacity, passes, demand_of_sample, allocate })
     });
-    market?.solve(near, limits)
+    market.ok_or(Unsolved::TooManyTypes)?.solve(near, limits)
 }
 
 /// A class of a market as one job that needs the workers of all its jobs.
@@ -170,20 +170,20 @@ impl Market<'_> {
     }
 
     /// The prices of every `step`-th class, from a start, with a wider price box where the start's is too narrow. The search ends
-    /// at the width that [`Continuation::follow`] has for `last`. None if prices do not converge in
-    /// [`BOXES_MAX`] boxes, or in time.
+    /// at the width that [`Continuation::follow`] has for `last`. It
+    /// ends in at most [`BOXES_MAX`] boxes.
     fn prices_of_sample(
         &mut self,
         step: usize,
         mut start: ContinuationStart,
         last: LastWidth,
         is_out_of_time: &dyn Fn() -> bool,
-    ) -> Option<ContinuationEnd> {
+    ) -> Result<ContinuationEnd, Unsolved> {
         let (mut wider, mut evaluated) = (1.0, 0);
         let evaluated_max = EVALUATIONS_PER_JOB * (self.weight.len() / step) + EVALUATIONS_BESIDES;
         for attempt in 1..=BOXES_MAX {
             let mut continuation = Continuation {
-                demand: (self.demand_of_sample)(self, step, &start)?,
+                demand: (self.demand_of_sample)(self, step, &start).ok_or(Unsolved::RunsNowhere)?,
                 capacity: &self.capacity,
                 price_box: start.price_box.clone(),
                 moved: start.moved,
@@ -196,7 +196,7 @@ impl Market<'_> {
             evaluated = continuation.evaluated;
             self.passes += continuation.passes;
             match outcome {
-                Ok(found) => return Some(found),
+                Ok(found) => return Ok(found),
                 Err(PricesLost::Outside(price)) => {
                     wider *= BOX_GROWTH;
                     let floor = price_floor(&price, &self.capacity);
@@ -211,30 +211,30 @@ impl Market<'_> {
                         start = ContinuationStart { price_box, width: WIDTH_FIRST, ..start };
                     }
                 }
-                Err(PricesLost::Stuck) => return None,
+                Err(PricesLost::GaveUp(why)) => return Err(why),
             }
         }
-        None
+        Err(Unsolved::NotConverged)
     }
 
     /// The optimum and the prices that it leaves for the next search: from the prices that an earlier search left or, where there
     /// are none or that fails, from samples.
-    fn solve(mut self, near: &WarmPrices, limits: &Limits) -> Option<(PrimalDual, WarmPrices)> {
+    fn solve(mut self, near: &WarmPrices, limits: &Limits) -> Result<(PrimalDual, WarmPrices), Unsolved> {
         let clock = Stopwatch::start();
         let is_out_of_time = || limits.is_over(&clock);
         let warm = self.warm_start(near);
         let known =
-            warm.and_then(|start| self.prices_of_sample(1, start, LastWidth::OF_ALL, &is_out_of_time));
+            warm.and_then(|start| self.prices_of_sample(1, start, LastWidth::OF_ALL, &is_out_of_time).ok());
         let found = match known {
             Some(found) => found,
             None => self.prices_by_samples(&is_out_of_time)?,
         };
         let near = WarmPrices { prices: vec![found.place.price.clone()], level: 0.0 };
-        Some((self.primal_dual(&found)?, near))
+        Ok((self.primal_dual(&found).ok_or(Unsolved::RunsNowhere)?, near))
     }
 
     /// The prices of all classes, without knowledge of any: searched from those of a sample, found from those of a smaller one.
-    fn prices_by_samples(&mut self, is_out_of_time: &dyn Fn() -> bool) -> Option<ContinuationEnd> {
+    fn prices_by_samples(&mut self, is_out_of_time: &dyn Fn() -> bool) -> Result<ContinuationEnd, Unsolved> {
         let (n, k) = (self.weight.len(), self.capacity.len());
         let price = self.capacity.iter().map(|capacity| 1.0 / (capacity * k as f64)).collect();
         let price_box = PriceBox::anywhere(k);
@@ -243,7 +243,7 @@ impl Market<'_> {
             let size = n / step;
             let worth_part = WIDTH_SAMPLE / (size as f64).sqrt();
             let last = LastWidth { width: WIDTH_SAMPLE_MIN, worth_part };
-            let found = self.prices_of_sample(step, start.clone(), last, is_out_of_time)?;
+            let found = self.prices_of_sample(step, start.clone(), last, is_out_of_time).ok()?;
             Some(self.start_around(&found.place.price, sample_error(size), found.place.width))
         });
         self.prices_of_sample(1, start, LastWidth::OF_ALL, is_out_of_time)

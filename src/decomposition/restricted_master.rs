@@ -18,6 +18,7 @@ use crate::decomposition::tolerances::{
     DEGENERATE_TYPES, HARRIS, NEGATIVE, NEGATIVE_FOUND, PIVOTS_KEPT, PIVOTS_PER_ROW_MAX,
     PIVOTS_PER_ROW_MAX_DEGENERATE, PIVOTS_STALLED, REDUCED_COST, REDUCED_COST_STALLED, RESTRICTED_PIVOT_MIN,
 };
+use crate::decomposition::unsolved::Unsolved;
 
 /// A variable of the restricted master. The order of variables is that of Bland's rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -202,8 +203,13 @@ impl RestrictedMaster {
         shared.chain(self.is_stretched.then_some(Variable::Stretch))
     }
 
+    /// The optimum, from the last basis.
+    pub(super) fn solve(&mut self) -> Result<RestrictedOptimum, Unsolved> {
+        self.optimum().ok_or(Unsolved::RestrictedMaster)
+    }
+
     /// The optimum, from the last basis; none if rounding or degeneracy prevents one twice.
-    pub(super) fn solve(&mut self) -> Option<RestrictedOptimum> {
+    fn optimum(&mut self) -> Option<RestrictedOptimum> {
         if self.inverse.is_empty() {
             // Without an inverse, columns are the first or were mixed, and the basis may be singular or infeasible.
             if self.refactor().is_none() || self.least_value() < NEGATIVE {

@@ -169,7 +169,7 @@ fn shares_are_optimal_by_their_certificate_that_of_the_program_and_another_solve
         let bound = objective.bind(&instance).unwrap();
         let singles = bound.singles(demand).unwrap();
         let nothing = WarmPrices::default();
-        let Some((raised, _)) = solve(&singles, Goal::Level, &nothing, &limits) else { continue };
+        let Ok((raised, _)) = solve(&singles, Goal::Level, &nothing, &limits) else { continue };
         judge(&singles, Goal::Level, &raised);
         let by_type: Vec<f64> =
             (0..instance.n_types()).map(|j| 1.0 / (1.0 + f64::from(u8::try_from(j).unwrap()))).collect();
@@ -179,7 +179,7 @@ fn shares_are_optimal_by_their_certificate_that_of_the_program_and_another_solve
             by_type: &by_type,
             given: &raised.time,
         };
-        let Some((shares, _)) = solve(&singles, held, &nothing, &limits) else { continue };
+        let Ok((shares, _)) = solve(&singles, held, &nothing, &limits) else { continue };
         judge(&singles, held, &shares);
         settled += 1;
     }
@@ -200,8 +200,8 @@ fn a_search_goes_on_from_where_one_like_it_ended() {
             let bound = objective.bind(&instance).unwrap();
             let singles = bound.singles(demand.clone()).unwrap();
             let mut found = |of: usize, goal: Goal<'_>| {
-                let (cold, _) = solve(&singles, goal, &WarmPrices::default(), &limits)?;
-                let (warm, next) = solve(&singles, goal, &near[of], &limits)?;
+                let (cold, _) = solve(&singles, goal, &WarmPrices::default(), &limits).ok()?;
+                let (warm, next) = solve(&singles, goal, &near[of], &limits).ok()?;
                 let values = [&cold, &warm].map(|of| Certificate::of_jobs(&singles, goal, of).primal);
                 assert!((values[0] - values[1]).abs() <= 1e-8 * values[0], "{kind:?} {seed}: {values:?}");
                 judge(&singles, goal, &warm);
@@ -234,7 +234,7 @@ fn levels_above_what_classes_have_are_optimal_too() {
         let (instance, demand, other) = instance(kind, seed);
         let bound = objective.bind(&instance).unwrap();
         let mut singles = bound.singles(demand).unwrap();
-        let Some((first, _)) = solve(&singles, Goal::Level, &WarmPrices::default(), &limits) else {
+        let Ok((first, _)) = solve(&singles, Goal::Level, &WarmPrices::default(), &limits) else {
             continue;
         };
         let base: Vec<f64> = singles.demand.iter().map(|demand| part * first.level * demand).collect();
@@ -242,7 +242,7 @@ fn levels_above_what_classes_have_are_optimal_too() {
         let rises = |class: usize| singles.limit_above(class, base[class]) > 1e-6 || kind != Kind::Alone;
         singles.demand = (0..base.len()).map(|class| if rises(class) { other[class] } else { 0.0 }).collect();
         let goal = Goal::Above { base: &base, given: &given };
-        let Some(raised) = raise_above(&singles, goal, Vec::new(), &limits) else { continue };
+        let Ok(raised) = raise_above(&singles, goal, Vec::new(), &limits) else { continue };
         if part < 1.0 {
             judge(&singles, goal, &raised.answer);
         }
@@ -284,8 +284,8 @@ fn a_wrong_price_weakens_the_bound_and_a_wrong_share_shows() {
         [Goal::Level, Goal::Worth { level: 0.5 * right.level, worth: &worth, by_type: &by_type, given: &[] }]
     {
         let value = match solve(&singles, goal, &WarmPrices::default(), &Limits::default()) {
-            Some((shares, _)) => Certificate::of_jobs(&singles, goal, &shares).primal,
-            None => best,
+            Ok((shares, _)) => Certificate::of_jobs(&singles, goal, &shares).primal,
+            Err(_) => best,
         };
         for _ in 0..20 {
             let mut wrong = right.clone();
@@ -373,7 +373,7 @@ fn constraints_are_kept_as_another_solver_keeps_them() {
         let bound = objective.bind(&instance).unwrap();
         let singles = bound.singles(demand).unwrap();
         let mut due = vec![false; instance.n_members()];
-        let Some(kept) = keep_droppable(&singles, &due, &limits) else { continue };
+        let Ok(kept) = keep_droppable(&singles, &due, &limits) else { continue };
         judge_droppable(&singles, &due, &kept);
         // Some of the constraints that were dropped are due now.
         let dropped = (0..due.len()).filter(|class| kept.part[*class] < 1e-9);
@@ -383,7 +383,7 @@ fn constraints_are_kept_as_another_solver_keeps_them() {
         for class in dropped.filter(can).take(3) {
             due[class] = true;
         }
-        let Some(kept) = keep_droppable(&singles, &due, &limits) else { continue };
+        let Ok(kept) = keep_droppable(&singles, &due, &limits) else { continue };
         judge_droppable(&singles, &due, &kept);
         settled += 1;
     }

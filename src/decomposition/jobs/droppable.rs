@@ -18,6 +18,7 @@
 //! cost of keeping the constraint of one job at the prices κ.
 
 use super::{JobBatch, LevelGoal, WorkerPrices, class_times, in_chunks};
+use crate::decomposition::unsolved::Unsolved;
 use crate::program::droppable::DROPPABLE_SLACK;
 use crate::program::singles::Singles;
 use crate::solver::backend::Limits;
@@ -39,17 +40,23 @@ pub struct DroppableKept {
 }
 
 /// The most droppable constraints that can be kept together, in the linear relaxation: those for the throughputs that classes
-/// `demand`, of which the ones that are `due`, `[members]`, are kept in any case. None if no class has a droppable
-/// constraint, if there are more than 64 worker types, or if prices do not converge in time.
-pub fn keep_droppable(singles: &Singles<'_>, due: &[bool], limits: &Limits) -> Option<DroppableKept> {
+/// `demand`, of which the ones that are `due`, `[members]`, are kept in any case.
+///
+/// # Errors
+/// If no class has a droppable constraint, if there are more than 64 worker types, or if prices do not converge in time.
+pub fn keep_droppable(
+    singles: &Singles<'_>,
+    due: &[bool],
+    limits: &Limits,
+) -> Result<DroppableKept, Unsolved> {
     let instance = singles.instance();
     let (n, n_types) = (due.len(), instance.n_types());
     let constrained = |class: usize| singles.demand[class] > 0.0;
     let jobs: f64 = (0..n).filter(|class| constrained(*class)).map(|m| instance.multiplicity[m]).sum();
     if jobs == 0.0 {
-        return None;
+        return Err(Unsolved::NothingDroppable);
     }
-    let mut batch = JobBatch::of_instance(singles)?;
+    let mut batch = JobBatch::of_instance(singles).ok_or(Unsolved::TooManyTypes)?;
     batch.demand = in_chunks(n, |class| required(singles, class));
     batch.due = in_chunks(n, |class| f64::from(u8::from(due[class])));
     // The required throughput of a class is worth its part of all jobs with a constraint. That of a class that is due is worth
@@ -75,7 +82,7 @@ pub fn keep_droppable(singles: &Singles<'_>, due: &[bool], limits: &Limits) -> O
     for (class, (cost, due)) in cost.iter().zip(due).enumerate() {
         bound += instance.multiplicity[class] * if *due { 1.0 - cost } else { (1.0 - cost).max(0.0) };
     }
-    Some(DroppableKept { time, part, cost, bound, passes: found.passes })
+    Ok(DroppableKept { time, part, cost, bound, passes: found.passes })
 }
 
 /// The throughput of a class's droppable constraint, at most the job's highest throughput if that is lower by rounding only.

@@ -9,6 +9,7 @@ use super::{F64x8, JobBatch, LANES, LevelGoal, SearchStart, Units, lowest_limit}
 use crate::decomposition::certificate::PrimalDual;
 use crate::decomposition::dantzig_wolfe::SearchEnd;
 use crate::decomposition::tolerances::{LACK_MAX, SCARCE_MIN};
+use crate::decomposition::unsolved::Unsolved;
 use crate::program::singles::{Goal, Singles};
 use crate::solver::backend::Limits;
 
@@ -26,20 +27,22 @@ pub struct RaisedLevel {
 }
 
 /// The highest level above the base of `goal`, a [`Goal::Above`]; `near` are the prices that the level before left, empty if
-/// there was none. None if a class with a demand cannot rise at all, if there are more than 64 worker types, or if prices do not
-/// converge in time.
+/// there was none.
+///
+/// # Errors
+/// If a class with a demand cannot rise at all, if there are more than 64 worker types, or if prices do not converge in time.
 pub fn raise_above(
     singles: &Singles<'_>,
     goal: Goal<'_>,
     near: Vec<Vec<f64>>,
     limits: &Limits,
-) -> Option<RaisedLevel> {
+) -> Result<RaisedLevel, Unsolved> {
     let limit = lowest_limit(singles, goal);
     if !(limit > 0.0 && limit.is_finite()) {
-        return None;
+        return Err(Unsolved::NoLevel);
     }
     let units = Units { level: limit, objective: 1.0 };
-    let batch = JobBatch::of(singles, goal, units)?;
+    let batch = JobBatch::of(singles, goal, units).ok_or(Unsolved::TooManyTypes)?;
     // The level that corresponds to a job's base, in the search's units; the least one of all jobs.
     let of_base = |class: usize| goal.base(class) / (singles.demand[class] * limit);
     let demanding = (0..batch.n).filter(|class| singles.demand[*class] > 0.0);
@@ -54,7 +57,7 @@ pub fn raise_above(
     let answer = batch.primal_dual(singles, goal, &found, units);
     let unchanged = || if near.is_empty() { vec![found.at.price.clone()] } else { near };
     let near = found.next_prices().unwrap_or_else(unchanged);
-    Some(RaisedLevel { answer, binding, scarce, near })
+    Ok(RaisedLevel { answer, binding, scarce, near })
 }
 
 impl JobBatch {

@@ -20,6 +20,7 @@
 
 use std::fmt;
 
+use crate::decomposition::Unsolved;
 use crate::policy::program::kinds::LinearKinds;
 use crate::policy::program::optimum::{OptimumKind, Refinement};
 use crate::policy::program::program_columns::{PricingLimits, ProgramColumns};
@@ -182,8 +183,8 @@ impl fmt::Display for Reason {
 pub enum GaveUp {
     /// The problem turned out not to fit.
     Unfit(Unfit),
-    /// Its prices did not converge.
-    Unconverged,
+    /// Its search by prices has no optimum.
+    Prices(Unsolved),
     /// No optimum was found that its certificate proves.
     Unproven,
     /// Its prices leave too many jobs undecided for a small program over them.
@@ -200,11 +201,17 @@ impl From<Unfit> for GaveUp {
     }
 }
 
+impl From<Unsolved> for GaveUp {
+    fn from(unsolved: Unsolved) -> Self {
+        Self::Prices(unsolved)
+    }
+}
+
 impl fmt::Display for GaveUp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Unfit(unfit) => unfit.fmt(f),
-            Self::Unconverged => f.write_str("its prices did not converge"),
+            Self::Prices(unsolved) => unsolved.fmt(f),
             Self::TooManyTied => f.write_str("its prices left too many jobs undecided"),
             Self::Unproven => f.write_str("it found no optimum that its certificate proves"),
             Self::Undivided => f.write_str("the time of kinds could not be divided among their jobs"),

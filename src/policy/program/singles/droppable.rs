@@ -70,8 +70,7 @@ fn most_kept(
     due: &[bool],
     n_columns: usize,
 ) -> Result<DroppableKept, GaveUp> {
-    let kept = timed(solver, |solver| decomposition::keep_droppable(singles, due, &solver.limits()));
-    let kept = kept.ok_or(GaveUp::Unconverged)?;
+    let kept = timed(solver, |solver| decomposition::keep_droppable(singles, due, &solver.limits()))?;
     let counted = kept.part.iter().zip(&singles.instance().multiplicity);
     let counted: f64 = counted.map(|(part, jobs)| part * jobs).sum();
     let gap = kept.bound - counted;

@@ -21,7 +21,7 @@ pub(super) use self::droppable::{drop_costliest, relaxation};
 pub(super) use self::level::{HeldLevel, PricedLevel, raise_by_prices, refine};
 pub(super) use self::linear::all_droppable_met;
 pub(super) use self::residual::{FixedLevel, ResidualProblem};
-use crate::decomposition::{self, PrimalDual, RaisedLevel};
+use crate::decomposition::{self, PrimalDual, RaisedLevel, Unsolved};
 use crate::policy::program::optimum::{Optimum, OptimumKind};
 use crate::policy::program::program_columns::ProgramColumns;
 use crate::policy::program::solve::Task;
@@ -81,8 +81,8 @@ fn search(
     n_columns: usize,
 ) -> Result<Certified<PrimalDual>, GaveUp> {
     let warm_prices = solver.take_warm(goal);
-    let found = timed(solver, |solver| decomposition::solve(singles, goal, &warm_prices, &solver.limits()));
-    let (answer, warm_prices) = found.ok_or(GaveUp::Unconverged)?;
+    let (answer, warm_prices) =
+        timed(solver, |solver| decomposition::solve(singles, goal, &warm_prices, &solver.limits()))?;
     let bound = certified_bound(solver, singles, goal, &answer, n_columns)?;
     solver.keep_warm(goal, warm_prices);
     Ok(Certified { answer, bound })
@@ -96,10 +96,9 @@ pub(super) fn search_above(
     warm_prices: Vec<Vec<f64>>,
     n_columns: usize,
 ) -> Result<Certified<RaisedLevel>, GaveUp> {
-    solver.check_time().map_err(|_| GaveUp::Unconverged)?;
-    let raised =
-        timed(solver, |solver| decomposition::raise_above(singles, goal, warm_prices, &solver.limits()));
-    let answer = raised.ok_or(GaveUp::Unconverged)?;
+    solver.check_time().map_err(|_| Unsolved::OutOfTime)?;
+    let answer =
+        timed(solver, |solver| decomposition::raise_above(singles, goal, warm_prices, &solver.limits()))?;
     let bound = certified_bound(solver, singles, goal, &answer.answer, n_columns)?;
     Ok(Certified { answer, bound })
 }

@@ -199,7 +199,7 @@ impl SolverContext {
             self.report.strategy = next;
             self.report.reason = match why {
                 GaveUp::Unfit(unfit) => Reason::Unfit(unfit),
-                GaveUp::Unconverged
+                GaveUp::Prices(_)
                 | GaveUp::Unproven
                 | GaveUp::TooManyTied
                 | GaveUp::Undivided
