@@ -20,6 +20,9 @@ fn ends(policy: &str) -> (f64, f64) {
     fs::write(&file, trace).expect("written");
     let mut command = Command::new(env!("CARGO_BIN_EXE_apportion"));
     command.args(["simulate", "--cluster", "v100=4", "--policy", policy, "--trace"]).arg(file);
+    let prices = folder.path().join("prices.yaml");
+    fs::write(&prices, "{v100: 2.5}").expect("written");
+    command.arg("--prices").arg(prices);
     let output = command.arg("--events").arg(&events).output().expect("the command runs");
     assert!(output.status.success(), "{policy}: {}", String::from_utf8_lossy(&output.stderr));
     let events = fs::read_to_string(events).expect("events");
@@ -35,6 +38,18 @@ fn ends(policy: &str) -> (f64, f64) {
     (gang.expect("the gang ends"), last)
 }
 
+/// Names of the policies that ship, and their files.
+fn shipped() -> Vec<(String, String)> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../policies");
+    let files = fs::read_dir(folder).expect("the policies").map(|entry| entry.expect("a file").path());
+    let policies = files.filter(|path| path.extension().is_some_and(|extension| extension == "yaml"));
+    let named = policies.map(|path| {
+        let name = path.file_stem().expect("a name").to_string_lossy().into_owned();
+        (name, fs::read_to_string(&path).expect("text"))
+    });
+    named.collect()
+}
+
 #[test]
 fn a_gang_ends_beside_an_endless_stream_under_every_policy_with_a_floor() {
     let with = ["low_average_jct", "low_average_jct_packed", "learned_values", "learned_values_packed"];
@@ -46,7 +61,13 @@ fn a_gang_ends_beside_an_endless_stream_under_every_policy_with_a_floor() {
         );
     }
     // Without one it waits until nothing comes any more.
-    for policy in ["learned_values:floor=0", "completion_rate", "tempered_completion_rate"] {
+    for policy in [
+        "learned_values:floor=0",
+        "completion_rate",
+        "tempered_completion_rate",
+        "themis",
+        "themis:fairness=0",
+    ] {
         let (gang, _) = ends(policy);
         assert!(gang > 75.0, "{policy}: the gang ends after {gang} h");
     }
@@ -55,20 +76,44 @@ fn a_gang_ends_beside_an_endless_stream_under_every_policy_with_a_floor() {
 /// Policies that learn, or weigh jobs by what is left of them or by what they make, say what keeps a job from starving, or that nothing does.
 #[test]
 fn policies_that_value_jobs_say_what_floor_they_have() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../policies");
-    let values_jobs = ["kind: learned", "rule: srtf", "rule: sjf", "rule: las", "sum_over_jobs("];
+    let values_jobs = [
+        "kind: learned",
+        "rule: srtf",
+        "rule: sjf",
+        "rule: las",
+        "rule: themis",
+        "rule: allox",
+        "sum_over_jobs(",
+    ];
     let mut n_files = 0;
-    for entry in fs::read_dir(folder).expect("the policies") {
-        let path = entry.expect("a file").path();
-        let text = fs::read_to_string(&path).expect("text");
-        let is_policy = path.extension().is_some_and(|extension| extension == "yaml");
+    for (name, text) in shipped() {
         // A logarithm of throughput is a floor by itself.
-        if !is_policy || text.contains("log(") || !values_jobs.iter().any(|part| text.contains(part)) {
+        if text.contains("log(") || !values_jobs.iter().any(|part| text.contains(part)) {
             continue;
         }
         let (_, notes) = text.split_once("notes:").unwrap_or_default();
-        assert!(notes.contains("floor"), "{} says nothing of a floor", path.display());
+        assert!(notes.contains("floor"), "{name} says nothing of a floor");
         n_files += 1;
     }
-    assert!(n_files > 20, "{n_files}");
+    assert!(n_files > 22, "{n_files}");
+}
+
+/// Every policy that ships is played beside the stream: what starves the gang says so.
+#[test]
+fn policies_that_starve_a_gang_say_that_they_have_no_floor() {
+    let mut starving = Vec::new();
+    // Allox refuses gangs.
+    for (name, text) in shipped().into_iter().filter(|(name, _)| name != "allox") {
+        let (gang, _) = ends(&name);
+        if gang > 75.0 {
+            let (_, notes) = text.split_once("notes:").unwrap_or_default();
+            let words = notes.split_whitespace().collect::<Vec<_>>().join(" ").to_lowercase();
+            assert!(
+                words.contains("no floor") || words.contains("has none"),
+                "{name}: {gang} h, and no word of it"
+            );
+            starving.push(name);
+        }
+    }
+    assert!(starving.len() > 9, "{starving:?}");
 }
