@@ -247,8 +247,11 @@ mod training {
             let checkpoint =
                 Checkpoint::from_bytes(&bytes).map_err(|error| about(error.to_string(), Some(elsewhere)))?;
             let provenance = self.provenance((0, 0)).map_err(|error| self.failed(&error))?;
-            let raised = is_raised(&checkpoint.header, &provenance);
-            let raised = raised.map_err(|reason| about(reason, Some(elsewhere)))?;
+            let raised = is_raised(&checkpoint.header, &provenance, self.spec.counted().0);
+            let raised = raised.map_err(|refused| {
+                let help = if refused.may_begin_further { self.further() } else { elsewhere.to_owned() };
+                about(refused.reason, Some(&help))
+            })?;
             // Of files from before a larger budget was refused where rates fall along it.
             self.raised.clone_from(&checkpoint.header.raised);
             let state =
@@ -259,6 +262,16 @@ mod training {
             let with = if raised { ", with a larger budget" } else { "" };
             self.note(format!("going on after update {n_updates}{with}"));
             Ok(())
+        }
+
+        /// The way to a further training that begins with the weights of this folder.
+        fn further(&self) -> String {
+            let warm_up = if self.spec.warm_up.is_some() { " --set warm_up=null" } else { "" };
+            format!(
+                "train on from its weights in another folder, `--set from={}{warm_up}` and another `--out`; or give another `--out` alone \
+                 for one training of that budget",
+                self.path(BEST).display()
+            )
         }
 
         /// The curve's lines up to the update that is gone on from; without the validation at the end of a smaller budget,

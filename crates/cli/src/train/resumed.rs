@@ -7,30 +7,48 @@ use serde_json::Value;
 use apportion_learn::checkpoint::{Header, Provenance};
 use apportion_learn::training::run::Budget;
 
-/// Whether the budget of a kept training is raised, if the training may go on.
+/// The reason why a kept training does not go on.
+#[derive(Debug)]
+pub(super) struct Refused {
+    /// The reason, in words.
+    pub(super) reason: String,
+    /// Whether a larger budget is refused, so that a further training may begin with the kept weights.
+    pub(super) may_begin_further: bool,
+}
+
+impl From<String> for Refused {
+    fn from(reason: String) -> Self {
+        Self { reason, may_begin_further: false }
+    }
+}
+
+/// Whether the budget of a kept training is raised, if the training may go on. The unit is what the budget counts.
 ///
 /// # Errors
-/// If it is another training, its budget was lowered, or it was raised where numbers change along it; says why.
-pub(super) fn is_raised(kept: &Header, now: &Provenance) -> Result<bool, String> {
+/// If it is another training, its budget was lowered, or it was raised where numbers change along it.
+pub(super) fn is_raised(kept: &Header, now: &Provenance, unit: &str) -> Result<bool, Refused> {
     let (before, own) = (without_budget(&kept.spec), without_budget(&now.spec));
     if let Some(field) = first_difference(&before, &own) {
-        return Err(format!("it is of a training by another document: `{field}` is not the same"));
+        return Err(format!("it is of a training by another document: `{field}` is not the same").into());
     }
     if kept.data_digest != now.data_digest {
-        return Err("it is of a training on other data".to_owned());
+        return Err("it is of a training on other data".to_owned().into());
     }
     if kept.from_digest != now.from_digest {
-        return Err("it began with other weights".to_owned());
+        return Err("it began with other weights".to_owned().into());
     }
     let (Some(before), Some(own)) = (budget_of(&kept.spec), budget_of(&now.spec)) else {
-        return Err("it has no budget".to_owned());
+        return Err("it has no budget".to_owned().into());
     };
     check_raised(&before, &own)?;
     match along_budget(&kept.spec) {
-        Some(field) if own.decisions > before.decisions => Err(format!(
-            "its `{field}` changes along its budget of {} decisions, so that a training of {} is another from its first update",
-            before.decisions, own.decisions
-        )),
+        Some(field) if own.decisions > before.decisions => {
+            let (before, own) = (before.decisions, own.decisions);
+            let reason = format!(
+                "its `{field}` changes along its budget of {before} {unit}, so that a training of {own} is another from its first update"
+            );
+            Err(Refused { reason, may_begin_further: true })
+        }
         _ => Ok(before != own),
     }
 }

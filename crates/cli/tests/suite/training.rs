@@ -317,6 +317,19 @@ fn a_raised_budget_keeps_the_bytes_of_one_training() {
     }
 }
 
+/// A training by evolution that is warmed up, with a rate that falls.
+const EVOLVED: &str = "\
+format: apportion/training-v1
+system: elastic
+world: { jobs: 4, workers: 2 }
+warm_up: { teacher: drf, updates: 1, examples_per_update: 1, cloning: { batch: 4, capacity: 8 } }
+evolution: { pairs: 2, episodes: 2, learning_rate: { from: 1.0, to: 0.5 } }
+network: { hidden: [4] }
+seed: 5
+budget: { decisions: 8, validate_every: 2 }
+validation: { seeds: [1] }
+";
+
 #[test]
 fn a_budget_along_which_rates_fall_is_not_raised() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -328,6 +341,20 @@ fn a_budget_along_which_rates_fall_is_not_raised() {
     let more = ["train", &file, "--out", &out, "--set", "budget.decisions=512"];
     assert_refused(&more, "its `ppo.learning_rate` changes along its budget of 256 decisions");
     assert_eq!(before, std::fs::read(Path::new(&out).join("best.safetensors")).expect("weights"));
+    // The way that the error names leads on.
+    let from = format!("from={}", Path::new(&out).join("best.safetensors").display());
+    assert_refused(&more, &format!("`--set {from}` and another `--out`"));
+    let further = path(folder.path(), "further");
+    let output = apportion(&["train", &file, "--out", &further, "--set", &from]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+
+    std::fs::write(&file, EVOLVED).expect("written");
+    let out = path(folder.path(), "evolved");
+    let output = apportion(&["train", &file, "--out", &out]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let more = ["train", &file, "--out", &out, "--set", "budget.decisions=16"];
+    assert_refused(&more, "along its budget of 8 episodes");
+    assert_refused(&more, "best.safetensors --set warm_up=null` and another `--out`");
 }
 
 #[test]
