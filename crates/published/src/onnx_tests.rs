@@ -77,8 +77,10 @@ fn shipped_weights_give_the_same_logits() {
 fn networks_over_sets_give_the_same_logits() {
     let tables = Arc::new(Tables::embedded().unwrap());
     let mut stream = SeedStreams::new(5).stream("actions");
-    for name in ["dual_agent", "dual_agent_longer", "dual_agent_joint"] {
-        let path = format!("{}/../../training/{name}.safetensors", env!("CARGO_MANIFEST_DIR"));
+    for name in
+        ["tests/fixtures/agents_alone", "../../training/dual_agent_longer", "../../training/dual_agent_joint"]
+    {
+        let path = format!("{}/{name}.safetensors", env!("CARGO_MANIFEST_DIR"));
         let own = Trained::read(&path, &std::fs::read(&path).unwrap()).unwrap();
         let Trained::Own(checkpoint) = &own else { panic!("{name}") };
         let onnx = Trained::read("agents.onnx", &to_onnx(checkpoint).unwrap()).unwrap();

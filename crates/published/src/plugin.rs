@@ -248,7 +248,7 @@ mod tests {
         for (actor, weights, expected) in [
             ("values", "elastic", "of `system: elastic`, and this actor's are of `gangs`"),
             ("elastic", "learned_values", "of `system: gangs`, and this actor's are of `elastic`"),
-            ("agents", "dual_agent", "of `system: dual_agent`, and this actor's are of `rounds`"),
+            ("agents", "dual_agent_joint", "of `system: dual_agent`, and this actor's are of `rounds`"),
         ] {
             let text = format!(
                 "format: apportion/policy-v1\nname: mine\nsummary: mine\nkind: learned\nactor: {actor}\nweights: {weights}\n"

@@ -8,13 +8,12 @@ use apportion::spec::nearest::{name_list, suggestion};
 use apportion::spec::path_text;
 
 /// Weights that ship with the program, by name: `training/NAME.safetensors`, made by the document beside it.
-pub const WEIGHTS: [(&str, &[u8]); 16] = [
+pub const WEIGHTS: [(&str, &[u8]); 15] = [
     ("deepshare_cells", include_bytes!("../../../training/deepshare_cells.safetensors")),
     ("deepshare_e", include_bytes!("../../../training/deepshare_e.safetensors")),
     ("deepshare_hybrid", include_bytes!("../../../training/deepshare_hybrid.safetensors")),
     ("dl2", include_bytes!("../../../training/dl2.safetensors")),
     ("dl2_world", include_bytes!("../../../training/dl2_world.safetensors")),
-    ("dual_agent", include_bytes!("../../../training/dual_agent.safetensors")),
     ("dual_agent_joint", include_bytes!("../../../training/dual_agent_joint.safetensors")),
     ("dual_agent_longer", include_bytes!("../../../training/dual_agent_longer.safetensors")),
     ("dual_agent_order", include_bytes!("../../../training/dual_agent_order.safetensors")),

@@ -155,7 +155,7 @@ fn networks_are_written_for_other_tools() {
         &["policies", "export-onnx", "nowhere.safetensors", "--out", &out],
         "there is no such file",
     );
-    let output = export("../../training/dual_agent.safetensors");
+    let output = export("../published/tests/fixtures/agents_alone.safetensors");
     let table = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success() && table.contains("actor.candidate.0.weight,"), "{table}");
     for (name, _) in apportion_published::weights::WEIGHTS {
@@ -259,8 +259,12 @@ mod onnx {
     #[test]
     fn two_agents_of_one_file_play_as_the_shipped_ones() {
         let folder = tempfile::tempdir().expect("a folder");
-        for weights in ["dual_agent", "dual_agent_longer", "dual_agent_joint"] {
-            let shipped = format!("{}/../../training/{weights}.safetensors", env!("CARGO_MANIFEST_DIR"));
+        for (place, weights) in [
+            ("../published/tests/fixtures", "agents_alone"),
+            ("../../training", "dual_agent_longer"),
+            ("../../training", "dual_agent_joint"),
+        ] {
+            let shipped = format!("{}/{place}/{weights}.safetensors", env!("CARGO_MANIFEST_DIR"));
             let file = path(folder.path(), &format!("{weights}.onnx"));
             assert!(apportion(&["policies", "export-onnx", &shipped, "--out", &file]).status.success());
             let rows = |weights: &str| {

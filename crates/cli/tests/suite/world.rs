@@ -181,7 +181,7 @@ fn rules_are_compared_in_pairs() {
 #[test]
 fn trained_agents_of_two_kinds_play_by_name() {
     let names =
-        ["", "_joint", "_longer", "_order", "_server", "_switching"].map(|name| format!("dual_agent{name}"));
+        ["_joint", "_longer", "_order", "_server", "_switching"].map(|name| format!("dual_agent{name}"));
     let file = |name: &str| format!("{}/../../training/{name}.safetensors", env!("CARGO_MANIFEST_DIR"));
     let table = |weights: &[String]| {
         let small = ["--policy", "srtf/posterior", "--traces", "1"];
@@ -396,7 +396,7 @@ fn weights_of_another_system_are_refused() {
         ("elastic", "dl2_world", "it is of `system: dl2`, expected `system: elastic`"),
         ("dl2", "elastic", "it is of `system: elastic`, expected `system: dl2`"),
         ("elastic", concat!(env!("CARGO_MANIFEST_DIR"), "/../../README.md"), "not a whole safetensors file"),
-        ("dl2", "dual_agent", "it is of `system: dual_agent`, expected `system: dl2`"),
+        ("dl2", "dual_agent_order", "it is of `system: dual_agent`, expected `system: dl2`"),
         ("deepshare", "dual_agent_joint", "it is of `system: dual_agent`, expected `system: deepshare`"),
     ] {
         let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_apportion"));
