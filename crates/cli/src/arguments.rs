@@ -1,6 +1,8 @@
 //! The command line as a whole: global flags and the list of subcommands.
 
-use clap::{Args, Parser, Subcommand};
+use std::ffi::OsString;
+
+use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::allocate::AllocateArguments;
 use crate::bench::BenchArguments;
@@ -10,6 +12,7 @@ use crate::completions::{CompletionsArguments, ManArguments};
 use crate::explain::ExplainArguments;
 use crate::forecast::ForecastArguments;
 use crate::gavel::GavelArguments;
+use crate::help;
 #[cfg(feature = "live")]
 use crate::live::LiveCommand;
 use crate::output::OutputFormat;
@@ -35,6 +38,20 @@ pub struct Arguments {
     /// The subcommand.
     #[command(subcommand)]
     pub command: Command,
+}
+
+impl Arguments {
+    /// Reads a command line, the first word of which is the program's name.
+    ///
+    /// # Errors
+    /// If it is refused, or asks for help.
+    pub(crate) fn read(
+        words: impl IntoIterator<Item = impl Into<OsString> + Clone>,
+    ) -> Result<Self, clap::Error> {
+        let mut command = help::in_paragraphs(Self::command());
+        let mut matches = command.try_get_matches_from_mut(words)?;
+        Self::from_arg_matches_mut(&mut matches).map_err(|error| error.format(&mut command))
+    }
 }
 
 const AFTER_HELP: &str = "\

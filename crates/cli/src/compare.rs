@@ -32,6 +32,8 @@ and B did not.
 A point is compared only if both sides have finished every seed of it: the rest would be the quick ones, and a mean over a part of
 the seeds is none of the point. What is left out is counted, and each such run is named on standard error.
 
+Two policies of one sweep are compared on its page, paired by seed and with intervals, too: `apportion report results/quick --baseline fifo`.
+
 Examples:
   apportion compare results/before results/after
   apportion compare results/before results/after --bound 'average_jct_s<=1.02' --bound 'mean(makespan_s)<=1'")]

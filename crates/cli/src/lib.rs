@@ -10,6 +10,7 @@
 // Modules are declared in import order: each may mention only those above it.
 
 mod conditions;
+mod help;
 mod paths;
 mod command_line;
 pub mod exit;
@@ -57,7 +58,7 @@ use std::io::{self, Write as _};
 use std::panic;
 use std::process::ExitCode;
 
-use clap::{CommandFactory, Parser};
+use clap::CommandFactory;
 
 use crate::arguments::{Arguments, Command};
 use crate::exit::{ExitStatus, Failure, TO_STANDARD_OUTPUT};
@@ -97,7 +98,7 @@ pub fn main() -> ExitCode {
             diagnostics::complain(&diagnostics::of_panic(report));
         }
     }));
-    let arguments = match Arguments::try_parse() {
+    let arguments = match Arguments::read(env::args_os()) {
         Ok(arguments) => arguments,
         Err(refusal) => return refused(refusal),
     };
@@ -179,7 +180,7 @@ fn refused(refusal: clap::Error) -> ExitCode {
     let spelt: Vec<Cow<'_, str>> = given.iter().map(|argument| spelt(argument)).collect();
     let is_odd = spelt.iter().any(|argument| matches!(argument, Cow::Owned(_)));
     if status == ExitStatus::BadInput && (is_odd || diagnostics::speaks_json()) {
-        let again = Arguments::try_parse_from(spelt.iter().map(|argument| &**argument));
+        let again = Arguments::read(spelt.iter().map(|argument| &**argument));
         let refusal = again.err().filter(clap::Error::use_stderr).unwrap_or(refusal);
         diagnostics::complain(&refusal.render().to_string());
         return status.into();

@@ -38,6 +38,8 @@ mod sweep_refused;
 mod results;
 #[path = "suite/gavel.rs"]
 mod gavel;
+#[path = "suite/help.rs"]
+mod help;
 #[path = "suite/standstill.rs"]
 mod standstill;
 #[path = "suite/forecast.rs"]

@@ -306,36 +306,6 @@ fn a_constraint_that_is_wrong_is_shown_with_what_would_do() {
 }
 
 #[test]
-fn the_help_names_every_world() {
-    let help = apportion(&["--help"], "").stdout;
-    let line = help.lines().find(|line| line.trim_start().starts_with("world ")).expect("a line");
-    for world in ["DeepShare's", "DL2's", "elastic", "dual agents'"] {
-        assert!(line.contains(world), "{line}");
-    }
-}
-
-#[test]
-fn every_subcommand_has_help_with_an_example() {
-    let help = apportion(&["--help"], "");
-    assert_eq!(help.code, Some(0));
-    assert!(help.stdout.contains("Exit codes:"), "{}", help.stdout);
-    let commands =
-        help.stdout.split("Commands:\n").nth(1).expect("commands").split("\n\n").next().unwrap_or_default();
-    for line in commands.lines() {
-        let name = line.split_whitespace().next().unwrap_or_default();
-        if name == "help" || !line.starts_with("  ") || line.starts_with("    ") {
-            continue;
-        }
-        let shown = apportion(&[name, "--help"], "");
-        assert!(
-            shown.stdout.contains("Example"),
-            "`apportion {name} --help` has no example:\n{}",
-            shown.stdout
-        );
-    }
-}
-
-#[test]
 fn a_program_is_printed_for_another_solver() {
     let snapshot = "examples/snapshot.yaml";
     let lp = apportion(&["explain", "--policy", "max_min_fairness_perf", snapshot, "--program", "lp"], "");
