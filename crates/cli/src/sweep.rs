@@ -30,7 +30,7 @@ use apportion_studies::sweep::{
     Selection, Shard, Store, StoreError, Study, Summary, Task, make,
 };
 use flags::Flags;
-use progress::{SweepProgress, label};
+use progress::SweepProgress;
 use slurm::SlurmArguments;
 pub(super) use slurm::SubmittedArray;
 
@@ -68,7 +68,7 @@ Examples:
 pub struct SweepArguments {
     /// The sweep: a file, or the name of a study that is part of the program (see sweeps/README.md); none with flags in its
     /// place. `show NAME` prints one
-    #[arg(value_name = "FILE|NAME", value_parser = name_or_path(), required_unless_present_any = ["policy", "vary", "rate"])]
+    #[arg(value_name = "FILE|NAME", value_parser = name_or_path(), required_unless_present_any = ["policy", "vary", "rate", "trace"])]
     sweep: Option<String>,
     /// The name of the study to show
     #[arg(hide = true, value_parser = name_or_path())]
@@ -416,7 +416,7 @@ fn run_pending(
     progress.finish();
     let Made { summary, refused } = made.map_err(results::failure)?;
     if let Some((point, error)) = refused {
-        session.note(format!("after {}: {}", label(&point), results::run_failure(error)));
+        session.note(format!("after {}: {}", progress.label(&point), results::run_failure(error)));
     }
     Ok(summary)
 }

@@ -6,6 +6,7 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use crate::exit::Failure;
+use crate::paths::name_or_path;
 use apportion::spec::Source;
 use apportion::spec::run::{WorkerCounts, sha256};
 use apportion_studies::sweep::spec::SweepSpec;
@@ -25,6 +26,9 @@ pub(super) struct Flags {
     /// Workers of each type, such as v100=36,p100=36,k80=36; several times to compare clusters
     #[arg(long, value_name = "TYPE=N,…")]
     cluster: Vec<WorkerCounts>,
+    /// A trace of jobs in place of arrivals at random, by rate: a file; several times to compare traces
+    #[arg(long, value_name = "FILE", value_parser = name_or_path())]
+    trace: Vec<String>,
     /// Arrival rates in jobs/h: FROM:TO:POINTS, a list, or `auto`
     #[arg(long, value_name = "RATES")]
     rate: Option<String>,
@@ -50,6 +54,7 @@ impl Flags {
     pub(super) const fn are_given(&self) -> bool {
         !self.policy.is_empty()
             || !self.cluster.is_empty()
+            || !self.trace.is_empty()
             || self.rate.is_some()
             || self.seed.is_some()
             || !self.set.is_empty()
@@ -72,6 +77,7 @@ impl Flags {
         };
         push("policy", self.policy.iter().map(|name| json!(name)).collect());
         push("cluster", self.cluster.iter().map(|cluster| json!(cluster)).collect());
+        push("trace", self.trace.iter().map(|trace| json!(trace)).collect());
         if let Some(rate) = &self.rate {
             axes.push(("rate".to_owned(), rates(rate)?));
         }
@@ -128,7 +134,9 @@ fn remedy(complaint: &str) -> Option<&'static str> {
         "no policy is named" => {
             Some("`--policy fifo,max_min_fairness_perf`; `apportion policies list` names them")
         }
-        _ if complaint.starts_with("no jobs: ") => Some("`--rate 0.2:1.0:5 --set jobs=200`"),
+        _ if complaint.starts_with("no jobs: ") => {
+            Some("`--rate 0.2:1.0:5 --set jobs=200`, or `--trace jobs.csv`")
+        }
         _ => None,
     }
 }
@@ -214,6 +222,7 @@ mod tests {
         let flags = Flags {
             policy: vec!["fifo".to_owned(), "isolated".to_owned()],
             cluster: vec!["v100=2,k80=1".parse().unwrap()],
+            trace: Vec::new(),
             rate: Some("0.2:1.0:5".to_owned()),
             seed: Some("0:3".to_owned()),
             set: vec!["jobs=500".to_owned(), "measure=[10, 20]".to_owned()],
@@ -235,6 +244,26 @@ mod tests {
         let name = |flags: &Flags| flags.document().unwrap().text.lines().nth(1).unwrap().to_owned();
         assert_eq!(name(&unnamed), name(&unnamed));
         assert_ne!(name(&unnamed), name(&Flags { seed: Some("0:4".to_owned()), ..unnamed.clone() }));
+    }
+
+    #[test]
+    fn a_trace_is_a_field_of_every_run_and_several_are_an_axis() {
+        let text = |traces: &[&str]| {
+            let flags = Flags {
+                policy: vec!["fifo".to_owned()],
+                cluster: vec!["v100=2".parse().unwrap()],
+                trace: traces.iter().map(|trace| (*trace).to_owned()).collect(),
+                ..Flags::default()
+            };
+            flags.document().unwrap().text.to_string()
+        };
+        let one = text(&["a.csv"]);
+        assert!(
+            one.contains("run:\n  cluster: {\"v100\":2}\n  trace: \"a.csv\"\naxes:\n  policy: [\"fifo\"]\n"),
+            "{one}"
+        );
+        let two = text(&["a.csv", "b.csv"]);
+        assert!(two.contains("axes:\n  policy: [\"fifo\"]\n  trace: [\"a.csv\",\"b.csv\"]\n"), "{two}");
     }
 
     #[test]

@@ -90,6 +90,14 @@ impl SweepProgress {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// The values of a point in the order of the axes, each with the name of its axis but the policy: `fifo rate=0.5 seed=1`.
+    pub(super) fn label(&self, point: &Point) -> String {
+        let values = self.axes.iter().zip(point.values.iter().map(value_text));
+        let values = values.filter(|(_, text)| !text.is_empty());
+        let named = values.map(|(axis, text)| if axis == "policy" { text } else { format!("{axis}={text}") });
+        named.collect::<Vec<_>>().join(" ")
+    }
+
     fn run(&self, point: &Point) -> Value {
         self.axes.iter().cloned().zip(point.values.iter().cloned()).collect()
     }
@@ -120,19 +128,19 @@ impl runner::Progress for SweepProgress {
             if let Ok(style) = ProgressStyle::with_template("  {prefix}: {msg}") {
                 line.set_style(style);
             }
-            line.set_prefix(plain(&label(point)).into_owned());
+            line.set_prefix(plain(&self.label(point)).into_owned());
             line.set_message("starting");
             line
         });
         let (pace, policy, since) = (Pace::start(), point.spec.policy.clone(), Stopwatch::start());
-        self.state().running.insert(label(point), Running { line, pace, policy, since });
+        self.state().running.insert(self.label(point), Running { line, pace, policy, since });
         if self.shown == Shown::Events {
             event(&json!({"event": "started", "run": self.run(point)}));
         }
     }
 
     fn went_on(&self, point: &Point, standing: &Standing) {
-        let label = label(point);
+        let label = self.label(point);
         let mut state = self.state();
         if self.shown == Shown::Bars {
             self.whole.set_message(left_text(self.left(&state)));
@@ -156,7 +164,7 @@ impl runner::Progress for SweepProgress {
     }
 
     fn finished(&self, point: &Point, outcome: &Outcome) {
-        let label = label(point);
+        let label = self.label(point);
         let mut state = self.state();
         if let Some(Running { line, since, .. }) = state.running.remove(&label) {
             let seconds = (outcome.status != Status::Saturated).then(|| since.elapsed().as_secs_f64());
@@ -215,12 +223,6 @@ impl runner::Progress for SweepProgress {
         state.n_total += 1;
         self.whole.set_length(state.n_total);
     }
-}
-
-/// The values of a point, in the order of the axes.
-pub(super) fn label(point: &Point) -> String {
-    let values = point.values.iter().map(value_text);
-    values.filter(|text| !text.is_empty()).collect::<Vec<_>>().join(" ")
 }
 
 fn left_text(left: Option<Duration>) -> String {

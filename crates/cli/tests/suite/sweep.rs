@@ -226,7 +226,7 @@ fn progress_is_told_as_lines_or_as_events() {
     };
     let lines = run("auto", "plain");
     assert_eq!(lines.lines().count(), 12, "{lines}");
-    assert!(lines.contains("12/12 ") && lines.contains(" 0: average JCT "), "{lines}");
+    assert!(lines.contains("12/12 ") && lines.contains(" fifo rate=0.5 seed=0: average JCT "), "{lines}");
     let events: Vec<serde_json::Value> =
         run("json", "events").lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let named = |name: &str| events.iter().filter(|event| event["event"] == name).collect::<Vec<_>>();

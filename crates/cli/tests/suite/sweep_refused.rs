@@ -48,7 +48,15 @@ fn bad_input_is_one_complaint_with_its_place() {
     let said = complaint(folder.path(), &[&flags[..], &["--set", "jobs=3"]].concat());
     assert!(said.contains("no cluster is given") && said.contains("`--cluster v100=36,"), "{said}");
     let said = complaint(folder.path(), &["sweep", "--policy", "fifo", "--cluster", "v100=8"]);
-    assert!(said.contains("`--rate 0.2:1.0:5 --set jobs=200`"), "{said}");
+    assert!(said.contains("`--rate 0.2:1.0:5 --set jobs=200`, or `--trace jobs.csv`"), "{said}");
+    let other = ["simulate", "--policy", "fifo", "--cluster", "a100=8", "--rate", "1", "--jobs", "3"];
+    for other in
+        [&other[..], &["sweep", "--policy", "fifo", "--cluster", "a100=8", "--rate", "1", "--set", "jobs=3"]]
+    {
+        let said = complaint(folder.path(), other);
+        assert!(said.contains("`a100` is not in throughputs `osdi20`, expected one of `v100`"), "{said}");
+        assert!(said.contains("docs/study.md#your-accelerators"), "{said}");
+    }
     let twice = ["--set", "jobs=3", "--set", "cluster=\"v100=2,v100=3\""];
     let said = complaint(folder.path(), &[&flags[..], &twice].concat());
     assert!(said.contains("worker type `v100` is named twice"), "{said}");

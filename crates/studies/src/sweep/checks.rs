@@ -18,7 +18,7 @@ use apportion::throughput::Throughputs;
 use apportion::workload::Job;
 
 /// The error of one field, with advice.
-fn refused(field: &str, message: String, help: &str) -> RunError {
+pub(super) fn refused(field: &str, message: String, help: &str) -> RunError {
     RunError::Fields(vec![FieldComplaint { field: field.to_owned(), message, help: Some(help.to_owned()) }])
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::sweep::checks::{check_gangs, check_jobs, check_prices, check_trace};
+use crate::sweep::checks::{check_gangs, check_jobs, check_prices, check_trace, refused};
 use crate::sweep::options;
 use crate::sweep::run_error::RunError;
 use crate::sweep::saturation::{self, Capacity};
@@ -210,8 +210,10 @@ impl Inputs {
         let (throughputs, throughputs_digest) = self.throughputs(&matrix)?;
         let cluster = spec.cluster().map_err(|error| RunError::field("cluster", error.to_string()))?;
         let cluster = cluster.ordered_as(throughputs.worker_types().as_slice());
-        matrix_columns(&cluster, &throughputs)
-            .map_err(|error| RunError::field("cluster", error.to_string()))?;
+        matrix_columns(&cluster, &throughputs).map_err(|error| {
+            let help = "a file that `throughputs` names may have others: docs/study.md#your-accelerators";
+            refused("cluster", error.to_string(), help)
+        })?;
         let (policy, document, digest) = self.policy(&spec.policy)?;
         let pairs = document.pairs();
         let mut data =
