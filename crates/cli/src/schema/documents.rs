@@ -70,8 +70,9 @@ pub(super) const DOCUMENTS: [Document; 18] = [
     Document {
         name: "log",
         summary: "A normalized log, as comma-separated text: what a cluster's log says of its jobs, in one form for all",
-        notes: "`apportion trace convert LOG --from FORM --to log` writes it, and `--from log` reads it. A cell is empty where the \
-                log does not say, which is never 0.",
+        notes: "`apportion trace convert LOG --from FORM --to log` writes it, and `--from log` reads it, with columns in any order: \
+                `id`, `ran_s` and `gpus` are needed, others may be left out, and a state that is not there is `unknown`. A cell is \
+                empty where the log does not say, which is never 0.",
         schema: || Some(apportion_logs::normalized::schema().to_value()),
         example: Some(("csv", include_str!("../../../../examples/log.csv"))),
     },

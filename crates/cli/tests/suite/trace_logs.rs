@@ -81,6 +81,26 @@ fn the_normalized_log_is_written_and_read_back_as_the_same_jobs() {
 }
 
 #[test]
+fn a_normalized_log_needs_the_columns_that_the_page_of_formats_names() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let columns = [("id", "a"), ("gpus", "2"), ("ran_s", "60"), ("submitted_s", "0")];
+    let log_without = |left_out: &str| {
+        let kept = || columns.iter().filter(|(name, _)| *name != left_out);
+        let names: Vec<&str> = kept().map(|(name, _)| *name).collect();
+        let cells: Vec<&str> = kept().map(|(_, cell)| *cell).collect();
+        written(folder.path(), "log.csv", &format!("{}\n{}\n", names.join(","), cells.join(",")))
+    };
+    let text = stdout(&["trace", "show", &log_without(""), "--from", "log"]);
+    assert!(text.starts_with("1 row read, 1 job, 0 rows left out"), "{text}");
+    let page = include_str!("../../../../docs/formats.md");
+    assert!(page.contains("`id`, `ran_s` and `gpus` are needed, others may be left out"));
+    for needed in ["id", "ran_s", "gpus"] {
+        let show = ["trace", "show", &log_without(needed), "--from", "log"];
+        assert_refused(&show, &format!("no column `{needed}`"));
+    }
+}
+
+#[test]
 fn rules_and_windows_are_taken_from_the_command_line() {
     let folder = tempfile::tempdir().expect("a folder");
     let log = written(folder.path(), "sacct.txt", SACCT);
