@@ -49,25 +49,42 @@ fn figures(text: &str) -> String {
     text.replace(|letter: char| letter.is_ascii_digit(), "0")
 }
 
-#[test]
-fn the_readme_shows_what_the_command_prints() {
-    let readme = include_str!("../../../../README.md");
+/// Runs the command lines in the `console` blocks of a page, in order, and answers how many there are. Where the page shows the output
+/// of one, it is as the page shows it.
+fn run_blocks(name: &str, page: &str) -> usize {
     let mut n_commands = 0;
-    // Kept results would be shown again, whichever build made them.
-    let _ = std::fs::remove_dir_all(concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/readme-sweep"));
-    for block in readme.split("```console\n").skip(1) {
+    for block in page.split("```console\n").skip(1) {
         let block = block.split("```").next().unwrap_or_default();
-        let Some((command, expected)) = block.split_once('\n') else { continue };
-        let Some(arguments) = command.strip_prefix("$ apportion ") else { continue };
-        let ran = apportion(&arguments.split(' ').collect::<Vec<_>>(), "");
-        let actual = format!("{}{}", ran.stdout, ran.stderr);
-        let (promised, printed) = (figures(expected), figures(&actual));
-        let (expected, lines): (Vec<&str>, Vec<&str>) =
-            (promised.lines().collect(), printed.lines().collect());
-        assert!(shows(&expected, &lines), "README shows other output than\n$ {command}\n{actual}");
-        n_commands += 1;
+        for shown in block.split("$ ").skip(1) {
+            let Some((command, expected)) = shown.split_once('\n') else { continue };
+            let Some(arguments) = command.strip_prefix("apportion ") else { continue };
+            let words: Vec<&str> = arguments.split(' ').map(|word| word.trim_matches('\'')).collect();
+            let ran = apportion(&words, "");
+            assert_eq!(ran.code, Some(0), "{name}: $ {command}\n{}", ran.stderr);
+            let actual = format!("{}{}", ran.stdout, ran.stderr);
+            let (promised, printed) = (figures(expected), figures(&actual));
+            let (expected, lines): (Vec<&str>, Vec<&str>) =
+                (promised.lines().collect(), printed.lines().collect());
+            assert!(shows(&expected, &lines), "{name} shows other output than\n$ {command}\n{actual}");
+            n_commands += 1;
+        }
     }
-    assert!(n_commands >= 3, "README shows {n_commands} commands: its form has changed, teach this test");
+    n_commands
+}
+
+#[test]
+fn the_readme_and_the_page_of_studies_show_what_the_command_prints() {
+    // Kept results would be shown again, whichever build made them.
+    for name in ["sweep", "study", "costly", "policy", "traced"] {
+        let folder = format!("{}/../../target/readme-{name}", env!("CARGO_MANIFEST_DIR"));
+        let _ = std::fs::remove_dir_all(folder);
+    }
+    let readme = run_blocks("README", include_str!("../../../../README.md"));
+    let study = run_blocks("docs/study.md", include_str!("../../../../docs/study.md"));
+    assert!(
+        readme >= 3 && study >= 9,
+        "{readme} and {study} commands: the form has changed, teach this test"
+    );
 }
 
 #[test]
