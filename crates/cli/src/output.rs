@@ -83,7 +83,6 @@ static IS_READER_GONE: AtomicBool = AtomicBool::new(false);
 /// The process's standard output, as all commands write to it. A reader that has read enough closes the pipe, as in `apportion … |
 /// head`: later output is thrown away, which is no failure. The command does the rest of its work, and its own end decides the exit
 /// code.
-/// ending decides the exit code.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct StandardOutput;
 

@@ -10,15 +10,17 @@ use crate::file::{at, check_files, named, write_or_print};
 use crate::paths::name_or_path;
 use crate::throughputs_fit::{self, FitArguments};
 use apportion::index::RowId;
+use apportion::spec::lookup::Embedded;
 use apportion::spec::nearest::suggestion;
-use apportion::spec::throughputs::{EMBEDDED, file_stem};
+use apportion::spec::throughputs::{EMBEDDED, file_stem, throughputs_of};
 use apportion::spec::{
-    Finding, Origin, Source, SpecError, ThroughputsFile, load_throughputs, read_throughputs,
-    write_throughputs,
+    Finding, Origin, Source, SpecError, ThroughputsFile, read_throughputs, write_throughputs,
 };
 use apportion::spec::{elastic_throughputs, spread_throughputs};
 use apportion::throughput::Throughputs;
 use apportion::throughput::contention::retention;
+use apportion::throughput::elastic::ElasticThroughputs;
+use apportion::throughput::spread::SpreadThroughputs;
 use apportion_studies::report::{Cell, Table};
 
 /// `apportion throughputs`.
@@ -38,7 +40,7 @@ pub struct ThroughputsArguments {
 enum Action {
     /// Re-express measurements (Gavel's JSON, or ours) in our format; says what was dropped.
     Import(ImportArguments),
-    /// Show a matrix in steps/s.
+    /// Show a matrix in steps/s, or throughputs of a learned scheduler's world in samples/s.
     Show(ShowArguments),
     /// Fit a contention model to measured pairs; says how well it predicts pairs held out.
     Fit(FitArguments),
@@ -86,8 +88,9 @@ struct ImportArguments {
 
 #[derive(Args, Debug)]
 struct ShowArguments {
-    /// An embedded matrix's name, or a file
-    #[arg(default_value = "osdi20", value_parser = name_or_path())]
+    /// The name of throughputs that ship with the program (`osdi20`, `osdi20-physical`, and `dl2` and `deepshare` of worlds), or
+    /// a file
+    #[arg(default_value = "osdi20", value_name = "NAME|FILE", value_parser = name_or_path())]
     matrix: String,
     /// Only this job type
     #[arg(long, value_name = "NAME")]
@@ -171,26 +174,87 @@ fn in_words(finding: &Finding) -> String {
     format!("{} {}: {}{more}", finding.count, finding.kind.describe(), finding.examples.join("; "))
 }
 
-/// The content of a file of throughputs for a learned scheduler's world, in words; none if it is not such a file.
-fn world_speeds(source: &Source) -> Result<Option<String>, SpecError> {
-    let words = if source.is_of(elastic_throughputs::FORMAT) {
-        let speeds = elastic_throughputs::read_elastic_throughputs(source)?;
-        let n_measured: usize = speeds.job_types.iter().map(|job_type| job_type.measured.len()).sum();
-        let n_types = speeds.job_types.len();
-        format!("{n_types} elastic job types, {n_measured} speeds by workers and parameter servers")
-    } else if source.is_of(spread_throughputs::FORMAT) {
-        let speeds = spread_throughputs::read_spread_throughputs(source)?;
-        let (n_types, n) = (speeds.job_types.len(), speeds.configurations.len());
-        format!("{n_types} job types in {n} configurations of workers on servers, alone and side by side")
-    } else {
-        return Ok(None);
-    };
-    Ok(Some(words))
+/// Throughputs for a learned scheduler's world.
+enum WorldSpeeds {
+    /// By workers and parameter servers.
+    Elastic(ElasticThroughputs),
+    /// By workers and servers.
+    Spread(SpreadThroughputs),
+}
+
+impl WorldSpeeds {
+    /// Reads a document; none if it is of another format.
+    fn read(source: &Source) -> Result<Option<Self>, SpecError> {
+        if source.is_of(elastic_throughputs::FORMAT) {
+            elastic_throughputs::read_elastic_throughputs(source).map(|speeds| Some(Self::Elastic(speeds)))
+        } else if source.is_of(spread_throughputs::FORMAT) {
+            spread_throughputs::read_spread_throughputs(source).map(|speeds| Some(Self::Spread(speeds)))
+        } else {
+            Ok(None)
+        }
+    }
+
+    /// The content in words.
+    fn in_words(&self) -> String {
+        match self {
+            Self::Elastic(speeds) => {
+                let n_measured: usize = speeds.job_types.iter().map(|job_type| job_type.measured.len()).sum();
+                let n_types = speeds.job_types.len();
+                format!("{n_types} elastic job types, {n_measured} speeds by workers and parameter servers")
+            }
+            Self::Spread(speeds) => {
+                let (n_types, n) = (speeds.job_types.len(), speeds.configurations.len());
+                format!(
+                    "{n_types} job types in {n} configurations of workers on servers, alone and side by side"
+                )
+            }
+        }
+    }
+
+    fn job_types(&self) -> Vec<&str> {
+        match self {
+            Self::Elastic(speeds) => speeds.job_types.iter().map(|one| one.name.as_str()).collect(),
+            Self::Spread(speeds) => speeds.job_types.iter().map(String::as_str).collect(),
+        }
+    }
+
+    /// A table of the measured throughputs in samples/s, of one job type or of all; empty where a run failed.
+    fn table(&self, only: Option<&str>) -> Table {
+        let wanted = |name: &str| only.is_none_or(|only| only == name);
+        let count = |number: u32| Cell::Count(number.into());
+        match self {
+            Self::Elastic(speeds) => {
+                let mut table = Table::new(["job_type", "workers", "parameter_servers", "samples_per_s"]);
+                for job_type in speeds.job_types.iter().filter(|one| wanted(&one.name)) {
+                    for point in &job_type.measured {
+                        let (workers, servers) = (count(point.workers), count(point.parameter_servers));
+                        let has_failed = point.samples_per_s <= 0.0;
+                        let speed =
+                            if has_failed { Cell::Empty } else { Cell::Number(point.samples_per_s, 3) };
+                        table.push(vec![job_type.name.as_str().into(), workers, servers, speed]);
+                    }
+                }
+                table
+            }
+            Self::Spread(speeds) => {
+                let mut table = Table::new(["job_type", "workers", "servers", "samples_per_s"]);
+                for one in &speeds.configurations {
+                    let name = &speeds.job_types[one.job_type];
+                    if wanted(name) {
+                        let (workers, servers) = (count(one.workers), count(one.servers));
+                        table.push(vec![name.as_str().into(), workers, servers, Cell::Number(one.alone, 3)]);
+                    }
+                }
+                table
+            }
+        }
+    }
 }
 
 fn check(path: &str, session: &Session) -> Result<(), Failure> {
     let source = Source::load(path)?;
-    if let Some(words) = world_speeds(&source)? {
+    if let Some(speeds) = WorldSpeeds::read(&source)? {
+        let words = speeds.in_words();
         session.note(format!("{}: {words}; for `apportion world`, no matrix for policies", file_stem(path)));
         return session.output.table(&Table::new(["count", "finding", "examples"]));
     }
@@ -204,13 +268,25 @@ fn check(path: &str, session: &Session) -> Result<(), Failure> {
     session.output.table(&table)
 }
 
+/// All throughputs that ship with the program: matrices, and those of worlds.
+fn shipped() -> Vec<Embedded> {
+    let of_worlds = elastic_throughputs::EMBEDDED.iter().chain(&spread_throughputs::EMBEDDED);
+    EMBEDDED.iter().chain(of_worlds).copied().collect()
+}
+
 fn show(arguments: &ShowArguments, session: &Session) -> Result<(), Failure> {
+    let source = Source::find("throughputs", &arguments.matrix, &shipped())?;
+    let of_world = WorldSpeeds::read(&source)?;
     if arguments.text {
-        let source = Source::find("throughputs", &arguments.matrix, &EMBEDDED)?;
-        read(&source, &file_stem(&arguments.matrix))?;
+        if of_world.is_none() {
+            read(&source, &file_stem(&arguments.matrix))?;
+        }
         return session.output.document(&source.text);
     }
-    let throughputs = load_throughputs(&arguments.matrix)?;
+    if let Some(speeds) = of_world {
+        return show_world(&speeds, arguments, session);
+    }
+    let throughputs = throughputs_of(&source, &file_stem(&arguments.matrix))?;
     let chosen = |row: &RowId| {
         let key = &throughputs.rows()[*row];
         arguments.job_type.as_ref().is_none_or(|job_type| *job_type == key.job_type)
@@ -222,6 +298,25 @@ fn show(arguments: &ShowArguments, session: &Session) -> Result<(), Failure> {
     }
     let table = if arguments.colocated { colocated(&throughputs, &rows) } else { alone(&throughputs, &rows) };
     session.output.table(&table)
+}
+
+/// Shows the throughputs of a world, which have neither scale factors nor, in steps/s, pairs.
+fn show_world(speeds: &WorldSpeeds, arguments: &ShowArguments, session: &Session) -> Result<(), Failure> {
+    let flags = [("--scale-factor", arguments.scale_factor.is_some()), ("--colocated", arguments.colocated)];
+    if let Some((flag, _)) = flags.iter().find(|(_, is_given)| *is_given) {
+        let message = format!("`{flag}` is of matrices, and `{}` is of a world", arguments.matrix);
+        let help = "`--text` prints all that the document has".to_owned();
+        return Err(Failure::usage(message, Some(help)));
+    }
+    let only = arguments.job_type.as_deref();
+    if let Some(job_type) = only.filter(|name| !speeds.job_types().contains(name)) {
+        let help = suggestion(job_type, speeds.job_types());
+        let help =
+            help.or_else(|| Some(format!("`apportion throughputs show {}` lists them", arguments.matrix)));
+        let message = format!("throughputs `{}` have no job type `{job_type}`", arguments.matrix);
+        return Err(Failure::usage(message, help));
+    }
+    session.output.table(&speeds.table(only))
 }
 
 fn none_chosen(throughputs: &Throughputs, arguments: &ShowArguments) -> Failure {

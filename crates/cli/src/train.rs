@@ -7,12 +7,17 @@ use clap::Args;
 use crate::Session;
 use crate::exit::Failure;
 use crate::paths::name_or_path;
+use apportion::spec::Source;
+#[cfg(not(feature = "train"))]
+use apportion::spec::SpecError;
+use apportion_published::trainings::{FORMAT, TRAININGS};
 
 /// Arguments of `train`.
 #[derive(Args, Clone, Debug)]
 #[command(after_help = "\
 Example:
-  apportion train training.yaml --out trained/
+  apportion train show learned_pairs > mine.yaml
+  apportion train mine.yaml --out trained/
   apportion train training.yaml --set from=trained/best.safetensors --set seed=2 --out further/
   apportion train training.yaml --set seed=2 --set actor_critic.critic=false --out without-critic/
 
@@ -27,12 +32,16 @@ A training that is done goes on where the document, or --set, now gives it more:
 along the budget, that is another training, which begins anew in another folder. --progress json says all of it in lines of JSON:
  {\"event\": \"update\", …} after each validation, in the end {\"event\": \"test\", …}.")]
 pub struct TrainArguments {
-    /// A training document, `format: apportion/training-v1`
-    #[arg(value_name = "FILE", value_parser = name_or_path())]
+    /// A training document, `format: apportion/training-v1`: a file, or the name of one that ships with the program. `show NAME`
+    /// prints one
+    #[arg(value_name = "FILE|NAME", value_parser = name_or_path())]
     training: String,
+    /// The name of the training to show
+    #[arg(hide = true, value_parser = name_or_path())]
+    of: Option<String>,
     /// Where to keep curve, checkpoint and weights
-    #[arg(long, value_name = "FOLDER")]
-    out: PathBuf,
+    #[arg(long, value_name = "FOLDER", required_unless_present = "of")]
+    out: Option<PathBuf>,
     /// Put another value in place of the document's: FIELD is a path as in `ppo.n_steps`, VALUE is YAML
     #[arg(long, value_name = "FIELD=VALUE")]
     set: Vec<String>,
@@ -45,11 +54,46 @@ pub struct TrainArguments {
 /// Runs the command.
 ///
 /// # Errors
-/// Always: this build has no training.
+/// As [`training::run`]; if a document is to be shown, and there is none of this name.
+pub(super) fn run(arguments: &TrainArguments, session: &Session) -> Result<(), Failure> {
+    match (arguments.training.as_str(), &arguments.of, &arguments.out) {
+        ("show", Some(name), None) => show(name, session),
+        ("show", Some(_), Some(_)) => {
+            Err(Failure::usage("`--out` is of a training that runs, and `show` only prints one", None))
+        }
+        (_, Some(more), _) => Err(Failure::usage(format!("unexpected argument `{more}`"), None)),
+        (_, None, Some(out)) => training::run(arguments, out, session),
+        (_, None, None) => Err(Failure::usage("`--out` names the folder in which a training is kept", None)),
+    }
+}
+
+/// Prints the document of a training.
+fn show(name_or_path: &str, session: &Session) -> Result<(), Failure> {
+    let source = Source::find("training", name_or_path, &TRAININGS)?;
+    #[cfg(feature = "train")]
+    source.parse_format::<apportion_published::training::spec::TrainingSpec>(FORMAT)?;
+    #[cfg(not(feature = "train"))]
+    if !source.is_of(FORMAT) {
+        let message = format!("it is no document of format {FORMAT}");
+        return Err(SpecError::about(source.name, message, None).into());
+    }
+    session.output.document(&source.text)
+}
+
 #[cfg(not(feature = "train"))]
-pub(super) fn run(_arguments: &TrainArguments, _session: &Session) -> Result<(), Failure> {
-    let help = "build it with `cargo build --release --features train`";
-    Err(Failure::usage("this build has no training", Some(help.to_owned())))
+mod training {
+    use std::path::Path;
+
+    use super::{Failure, Session, TrainArguments};
+
+    /// Runs the command.
+    ///
+    /// # Errors
+    /// Always: this build has no training.
+    pub(super) fn run(_: &TrainArguments, _: &Path, _: &Session) -> Result<(), Failure> {
+        let help = "build it with `cargo build --release --features train`";
+        Err(Failure::usage("this build has no training", Some(help.to_owned())))
+    }
 }
 
 #[cfg(feature = "train")]
@@ -58,14 +102,12 @@ mod document;
 mod resumed;
 #[cfg(feature = "train")]
 mod said;
-#[cfg(feature = "train")]
-pub(super) use training::run;
 
 #[cfg(feature = "train")]
 mod training {
     use std::fs;
     use std::ops::ControlFlow;
-    use std::path::PathBuf;
+    use std::path::{Path, PathBuf};
     use std::sync::Arc;
 
     use super::document::Document;
@@ -94,6 +136,8 @@ mod training {
     /// The training that one command begins or continues.
     struct Job<'a> {
         arguments: &'a TrainArguments,
+        /// The folder of its curve, checkpoint and weights.
+        out: &'a Path,
         session: &'a Session,
         document: Document<'a>,
         spec: TrainingSpec,
@@ -108,8 +152,8 @@ mod training {
     ///
     /// # Errors
     /// If the document or a checkpoint is at fault, the training diverges, or a file cannot be written.
-    pub(crate) fn run(arguments: &TrainArguments, session: &Session) -> Result<(), Failure> {
-        check_folder("--out", Some(&arguments.out))?;
+    pub(super) fn run(arguments: &TrainArguments, out: &Path, session: &Session) -> Result<(), Failure> {
+        check_folder("--out", Some(out))?;
         let document = Document::read(&arguments.training, &arguments.set)?;
         let spec = document.changed()?;
         let system = systems::open(&spec.system, &spec.world).map_err(|error| {
@@ -120,7 +164,7 @@ mod training {
             document.error_at(&place, error.to_string(), None)
         })?;
         let mut job =
-            Job { arguments, session, document, spec, system, from_digest: None, raised: Vec::new() };
+            Job { arguments, out, session, document, spec, system, from_digest: None, raised: Vec::new() };
         let beginning = Beginning::load(&job.spec, &job.system).map_err(|error| job.failed(&error))?;
         job.from_digest = beginning.map(|beginning| beginning.digest);
         job.run()
@@ -137,8 +181,7 @@ mod training {
             let learner = self.spec.learner(&self.system).map_err(|error| self.failed(&error))?;
             let mut training =
                 Training::new(learner, self.spec.budget.clone()).map_err(|error| self.failed(&error))?;
-            fs::create_dir_all(&self.arguments.out)
-                .map_err(Failure::io(format!("make {}", self.arguments.out.display())))?;
+            fs::create_dir_all(self.out).map_err(Failure::io(format!("make {}", self.out.display())))?;
             self.take_up(&mut training)?;
             self.go_on(training)
         }
@@ -230,7 +273,7 @@ mod training {
         }
 
         fn path(&self, name: &str) -> PathBuf {
-            self.arguments.out.join(name)
+            self.out.join(name)
         }
 
         /// Continues from the folder's checkpoint, if there is one; also with a larger budget.

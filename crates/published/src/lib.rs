@@ -16,6 +16,7 @@
 pub mod world;
 pub mod slots;
 pub mod weights;
+pub mod trainings;
 pub mod document;
 pub mod gangs;
 pub mod deepshare;

@@ -36,15 +36,20 @@ pub fn load_weights(name_or_path: &str) -> Result<Vec<u8>, SpecError> {
 }
 
 /// The bytes of the embedded weights of a name, or of the file at a path. A relative path starts in `folder`, the folder of the
-/// document that states it.
+/// document that states it. Where that has no file `NAME.safetensors`, it is the weights that ship as NAME: documents that ship have
+/// such files beside them, and copies of them do not.
 ///
 /// # Errors
 /// If there is neither such a name nor such a file; the error lists the names.
 pub fn load_weights_from(folder: &Path, name_or_path: &str) -> Result<Vec<u8>, SpecError> {
-    if let Some((_, bytes)) = WEIGHTS.iter().find(|(name, _)| *name == name_or_path) {
+    if let Some(bytes) = shipped(name_or_path) {
         return Ok(bytes.to_vec());
     }
     let path = folder.join(path_text::to_path(name_or_path));
+    let beside = name_or_path.strip_suffix(".safetensors").and_then(shipped);
+    if let Some(bytes) = beside.filter(|_| path.symlink_metadata().is_err()) {
+        return Ok(bytes.to_vec());
+    }
     // A file that exists without weights in it gets an error about its contents, not about an unknown name.
     if is_path(name_or_path) || path.exists() {
         return read_bytes(path);
@@ -55,12 +60,34 @@ pub fn load_weights_from(folder: &Path, name_or_path: &str) -> Result<Vec<u8>, S
     Err(SpecError::about("", message, suggestion(name_or_path, names())))
 }
 
+/// The bytes of the weights that ship under this name.
+fn shipped(name: &str) -> Option<&'static [u8]> {
+    WEIGHTS.iter().find(|(other, _)| *other == name).map(|(_, bytes)| *bytes)
+}
+
 /// Whether weights of this name ship with the program.
 pub fn ships(name: &str) -> bool {
-    WEIGHTS.iter().any(|(other, _)| *other == name)
+    shipped(name).is_some()
 }
 
 pub(crate) fn is_path(name_or_path: &str) -> bool {
     let is_file = [".safetensors", ".onnx"].iter().any(|ending| name_or_path.ends_with(ending));
     is_file || name_or_path.contains(std::path::is_separator)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn weights_that_ship_are_found_by_the_name_of_their_file_unless_there_is_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let load = |name: &str| load_weights_from(folder.path(), name);
+        let shipped = load("dual_agent_longer").unwrap();
+        assert_eq!(load("dual_agent_longer.safetensors").unwrap(), shipped);
+        assert!(load("other/dual_agent_longer.safetensors").is_err());
+        assert!(load("dual_agent_longe.safetensors").is_err());
+        std::fs::write(folder.path().join("dual_agent_longer.safetensors"), "its own").unwrap();
+        assert_eq!(load("dual_agent_longer.safetensors").unwrap(), b"its own");
+    }
 }

@@ -66,7 +66,7 @@ pub(super) const ANSWERS: [Document; 24] = [
          [results](#results).",
     ),
     of::<Text<'_>>(
-        "A document as it is: `sweep show`, `gavel … --show`, `throughputs show --text`, `trace rules`",
+        "A document as it is: `sweep show`, `gavel … --show`, `throughputs show --text`, `trace show --text`, `train show`, `trace rules`",
         "",
     ),
     live!(live::Submitted<'_>, "submitted", "A job that a scheduler has taken in: `submit`"),

@@ -19,8 +19,11 @@ use crate::output::{Answer, OutputFormat};
 use crate::paths::name_or_path;
 use apportion::Cluster;
 use apportion::index::{Id, WorkerTypeId};
+use apportion::spec::path_text;
 use apportion::spec::run::WorkerCounts;
-use apportion::spec::{Source, Trace, TraceForm, TraceOrder, TracedJob, load_throughputs, read_trace};
+use apportion::spec::{
+    Source, SpecError, Trace, TraceForm, TraceOrder, TracedJob, load_throughputs, read_trace,
+};
 use apportion::throughput::Throughputs;
 use apportion_logs::ImportReport;
 use apportion_logs::load::{Load, Shape};
@@ -30,15 +33,20 @@ use apportion_studies::report::number::brief;
 use apportion_studies::report::page::{NamedTable, Page};
 use apportion_studies::report::workload::{self, Workload};
 use apportion_studies::report::{Cell, Table};
+use apportion_studies::sweep::TRACES;
 
 /// The throughputs with which a log is shown by default.
 const USUAL: &str = "osdi20";
 
 #[derive(Args, Debug)]
 pub(super) struct ShowArguments {
-    /// The trace, in any form, or with --from the log of a cluster, which may be packed by gzip; `-` is standard input
-    #[arg(value_parser = name_or_path())]
+    /// The trace, in any form, or the name of one that ships with the program (`osdi20-figure-11`); with --from the log of a
+    /// cluster, which may be packed by gzip; `-` is standard input
+    #[arg(value_name = "FILE|NAME", value_parser = name_or_path())]
     file: String,
+    /// The trace as it is written, once it is checked
+    #[arg(long, conflicts_with_all = ["from", "page", "cluster"])]
+    text: bool,
     #[command(flatten)]
     log: LogArguments,
     /// Check job types against this matrix (an embedded name, or a file), and take running times from it; of a log, take the
@@ -68,11 +76,22 @@ pub(super) fn run(arguments: &ShowArguments, session: &Session) -> Result<(), Fa
         return show_log(arguments, (&given, &throughputs), cluster.as_ref(), session);
     }
     let throughputs = arguments.throughputs.as_deref().map(load_throughputs).transpose()?;
-    let source = Source::load(&arguments.file)?;
+    let source = trace_source(&arguments.file)?;
     let trace = read_trace(&source, throughputs.as_deref(), TraceOrder::Refuse)
         .map_err(|error| like_a_log(&source, error))?;
     check_interrupt(session)?;
+    if arguments.text {
+        return session.output.document(&source.text);
+    }
     show_trace(arguments, (&trace, throughputs.as_deref()), cluster.as_ref(), session)
+}
+
+/// The trace that ships with the program under a name, or the file at a path. A name has neither folder nor ending.
+fn trace_source(name_or_path: &str) -> Result<Source, SpecError> {
+    match path_text::to_path(name_or_path).extension() {
+        None => Source::find("trace", name_or_path, &TRACES),
+        Some(_) => Source::load(name_or_path),
+    }
 }
 
 fn show_log(

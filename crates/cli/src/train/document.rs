@@ -9,6 +9,7 @@ use crate::exit::Failure;
 use apportion::spec::Source;
 use apportion_published::systems;
 use apportion_published::training::spec::{FORMAT, TrainingSpec};
+use apportion_published::trainings::TRAININGS;
 
 /// A document, and the values that replace some of its own.
 #[derive(Debug)]
@@ -20,9 +21,9 @@ pub(super) struct Document<'a> {
 }
 
 impl<'a> Document<'a> {
-    /// Reads the document at this path, without changes.
-    pub(super) fn read(path: &str, changes: &'a [String]) -> Result<Self, Failure> {
-        let source = Source::load(path)?;
+    /// Reads the document that ships with the program under this name, or that is at this path, without changes.
+    pub(super) fn read(name_or_path: &str, changes: &'a [String]) -> Result<Self, Failure> {
+        let source = Source::find("training", name_or_path, &TRAININGS)?;
         let written = source.parse_format(FORMAT)?;
         let folder = source.folder();
         Ok(Self { source, written, changes, folder })

@@ -45,6 +45,70 @@ fn every_shipped_file_of_throughputs_is_checked_and_said_to_be_what_it_is() {
 }
 
 #[test]
+fn every_shipped_document_of_throughputs_and_traces_is_printed_as_it_is() {
+    let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+    let mut names = Vec::new();
+    for entry in std::fs::read_dir(format!("{root}/throughputs")).expect("a folder") {
+        let file = entry.expect("a file").path();
+        let name = file.file_stem().and_then(|name| name.to_str()).expect("a name").to_owned();
+        let text = std::fs::read_to_string(&file).expect("text");
+        assert_eq!(stdout(&["throughputs", "show", &name, "--text"]), text, "{name}");
+        let table = stdout(&["throughputs", "show", &name, "--format", "csv"]);
+        assert!(table.starts_with("job_type,") && table.lines().count() > 10, "{name}: {table}");
+        assert_eq!(table, stdout(&["throughputs", "show", &file.display().to_string(), "--format", "csv"]));
+        names.push(name);
+    }
+    assert_eq!(names.len(), 4, "{names:?}");
+    for name in &names {
+        assert_refused(&["throughputs", "show", "deepshar"], &format!("`{name}`"));
+    }
+    assert_refused(&["throughputs", "show", "deepshar", "--text"], "did you mean `deepshare`?");
+    assert_refused(&["throughputs", "show", "dl2", "--scale-factor", "2"], "`--scale-factor` is of matrices");
+    assert_refused(&["throughputs", "show", "dl2", "--job-type", "resnet"], "no job type `resnet`");
+    // A run that failed has no throughput.
+    let one = stdout(&["throughputs", "show", "dl2", "--job-type", "inception-bn", "--format", "csv"]);
+    assert!(one.starts_with("job_type,workers,parameter_servers,samples_per_s\n"), "{one}");
+
+    let traces: Vec<String> = std::fs::read_dir(format!("{root}/sweeps"))
+        .expect("a folder")
+        .map(|entry| entry.expect("a file").path())
+        .filter(|path| path.extension().is_some_and(|ending| ending == "csv"))
+        .map(|path| path.file_stem().and_then(|name| name.to_str()).expect("a name").to_owned())
+        .collect();
+    assert_eq!(traces, ["osdi20-figure-11"]);
+    let text = std::fs::read_to_string(format!("{root}/sweeps/osdi20-figure-11.csv")).expect("text");
+    assert_eq!(stdout(&["trace", "show", "osdi20-figure-11", "--text"]), text);
+    assert!(stdout(&["trace", "show", "osdi20-figure-11"]).starts_with("job_type"));
+    assert_refused(&["trace", "show", "osdi20-figure-1"], "did you mean `osdi20-figure-11`?");
+    assert_refused(&["trace", "show", "osdi20-figure-11", "--text", "--page", "a.html"], "cannot be used");
+}
+
+#[test]
+fn every_shipped_training_is_printed_as_it_is() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../training");
+    let mut n = 0;
+    for entry in std::fs::read_dir(folder).expect("a folder") {
+        let file = entry.expect("a file").path();
+        if file.extension().is_some_and(|ending| ending == "yaml") {
+            let name = file.file_stem().and_then(|name| name.to_str()).expect("a name");
+            let text = std::fs::read_to_string(&file).expect("text");
+            assert_eq!(stdout(&["train", "show", name]), text, "{name}");
+            n += 1;
+        }
+    }
+    assert!(n >= 20, "{n} trainings");
+    assert_refused(&["train", "show", "dl3"], "expected a file or one of `deepshare_a`");
+    assert_refused(&["train", "show", "dl3"], "did you mean `dl2`?");
+    assert_refused(&["train", "show"], "--out <FOLDER>");
+    for more in [&["train", "dl2", "elastic"][..], &["train", "dl2", "elastic", "--out", "nowhere"]] {
+        assert_refused(more, "unexpected argument `elastic`");
+    }
+    assert_refused(&["train", "show", "dl2", "--out", "nowhere"], "`show` only prints one");
+    let sweep = concat!(env!("CARGO_MANIFEST_DIR"), "/../../sweeps/quick.yaml");
+    assert_refused(&["train", "show", sweep], "apportion/training-v1");
+}
+
+#[test]
 fn a_generated_trace_survives_both_forms() {
     let folder = tempfile::tempdir().expect("a folder");
     let (csv, gavel) = (path(folder.path(), "jobs.csv"), path(folder.path(), "jobs.trace"));

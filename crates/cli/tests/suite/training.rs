@@ -431,3 +431,16 @@ fn an_option_of_the_world_is_named_by_what_is_wrong_with_it() {
     std::fs::write(&file, world.replace("-1", "2")).expect("written");
     assert_refused(&[&run[..], &set[..]].concat(), "`--set world.tasks=many`: `tasks` is the text \"many\"");
 }
+
+/// A shipped training runs by its name, and a printed one is read.
+#[test]
+fn a_shipped_training_is_known_by_its_name() {
+    assert_refused(&["train", "dl3", "--out", "nowhere"], "did you mean `dl2`?");
+    let folder = tempfile::tempdir().expect("a folder");
+    let (file, out) = (path(folder.path(), "mine.yaml"), path(folder.path(), "out"));
+    std::fs::write(&file, apportion(&["train", "show", "dl2"]).stdout).expect("written");
+    let wrong = ["--out", &out, "--set", "warm_up.teacher=nobody"];
+    for training in ["dl2", &file] {
+        assert_refused(&[&["train", training], &wrong[..]].concat(), "nobody");
+    }
+}

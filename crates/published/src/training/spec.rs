@@ -55,7 +55,7 @@ pub fn schema() -> Schema {
 }
 
 /// The `format` of training documents.
-pub const FORMAT: &str = "apportion/training-v1";
+pub use crate::trainings::FORMAT;
 
 /// A training of a learned scheduler, which `apportion train` runs. With the same data and version of the program, a document
 /// always gives the same weights.
@@ -87,8 +87,8 @@ pub struct TrainingSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub evolution: Option<EvolutionOptions>,
     /// Weights to begin with in place of drawn ones: a name of weights that ship with the program, or the path, from this
-    /// document's folder, of a file that `apportion train` made. The weights are of the same networks; a critic that they lack is
-    /// drawn.
+    /// document's folder, of a file that `apportion train` made. Where there is no file `NAME.safetensors` in the folder, it is the
+    /// weights that ship as NAME. The weights are of the same networks; a critic that they lack is drawn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<String>,
     /// The folder in which a relative path in `from` starts. The document does not hold it: until it is set, it is where the

@@ -390,7 +390,8 @@ pub fn priced(mut cluster: Cluster, series: PriceSeries, origin: Seconds) -> (Cl
 }
 
 /// Traces that are part of the binary.
-const TRACES: [Embedded; 1] = [("osdi20-figure-11", include_str!("../../../../sweeps/osdi20-figure-11.csv"))];
+pub const TRACES: [Embedded; 1] =
+    [("osdi20-figure-11", include_str!("../../../../sweeps/osdi20-figure-11.csv"))];
 
 /// Kind of file that a document may name, with a check whether a file begins as such files do.
 type Kind = (&'static str, fn(&Source) -> bool);

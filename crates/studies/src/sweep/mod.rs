@@ -29,7 +29,7 @@ pub mod summary;
 pub use course::{Climbed, Course, Plan, Task};
 pub use differences::{DIFFERENCES, Difference};
 pub use grid::{Point, Selection, Shard};
-pub use inputs::{Inputs, Run, priced};
+pub use inputs::{Inputs, Run, TRACES, priced};
 pub use making::{Made, make};
 pub use oddities::{Oddity, oddities};
 pub use outcome::{JobRow, Outcome, Status};
