@@ -230,10 +230,16 @@ pub struct Conflict {
     /// The part of its right side with which it could be kept beside the other conflicting constraints; none if that is not
     /// known, or `possible` says more.
     pub relaxed: Option<f64>,
+    /// Whether it is known that there is a decision where this constraint, and no other, is marked `droppable: true` beside those
+    /// that are.
+    pub can_be_dropped: bool,
 }
 
 /// The words beside a conflicting constraint that is droppable.
 const DROPPED_ONLY: &str = " (droppable: as few jobs as possible are let off, whatever the objective)";
+
+/// The words beside a conflicting constraint without which, for as few jobs as possible, there is a decision.
+const CAN_BE_DROPPED: &str = " (with `droppable: true` it can be dropped)";
 
 /// What is said of several conflicting constraints that are not known to be the fewest.
 const fn said_of(size: ConflictSize) -> &'static str {
@@ -277,7 +283,8 @@ pub fn in_words(
             format!(" (could be kept beside the others with {} % of its right side)", percent(part))
         });
         let droppable = if conflict.is_droppable { DROPPED_ONLY } else { "" };
-        format!("`{constraint}` for {place}{droppable}{}", alone.or(relaxed).unwrap_or_default())
+        let remedy = if conflict.can_be_dropped { CAN_BE_DROPPED } else { "" };
+        format!("`{constraint}` for {place}{droppable}{}{remedy}", alone.or(relaxed).unwrap_or_default())
     };
     let parts: Vec<String> = conflicts.iter().map(of).collect();
     match parts.as_slice() {
@@ -454,6 +461,7 @@ mod tests {
                 is_droppable: false,
                 possible: Some(part),
                 relaxed: None,
+                can_be_dropped: false,
             };
             in_words(&[conflict], ConflictSize::Smallest, |job| job.to_string(), |_| String::new())
         };

@@ -251,6 +251,19 @@ impl Objective {
         stated.chain(self.owners().into_iter().map(owned_by)).collect()
     }
 
+    /// The objective with the constraint of this text on every job droppable; none if it has no such constraint, or one that is
+    /// droppable already or cannot be: soft, curved, or an equality.
+    pub(crate) fn with_droppable(&self, text: &str) -> Option<Self> {
+        let mut changed = self.clone();
+        let wanted =
+            |one: &&mut Constraint| one.subject == Some(Subject::Job) && one.text == text && !one.droppable;
+        let constraint = changed.constraints.iter_mut().find(wanted)?;
+        let shape = shape(&constraint.excess, &self.vocabulary);
+        let affine = shape.is_ok_and(|shape| shape.curvature == Curvature::Affine);
+        constraint.droppable = affine && constraint.soft.is_none() && !constraint.is_equality();
+        constraint.droppable.then_some(changed)
+    }
+
     /// Calls `visit` with each node of the objective and of the constraints.
     pub(crate) fn each_node<'e>(&'e self, visit: &mut impl FnMut(&'e Node)) {
         self.expression.each(visit);

@@ -462,6 +462,7 @@ fn no_part_of_a_right_side_is_minus_zero() {
         is_droppable: false,
         possible: None,
         relaxed: Some(-1e-12),
+        can_be_dropped: false,
     };
     let words = |conflict: Conflict| {
         crate::policy::in_words(&[conflict], ConflictSize::Smallest, |_| String::new(), |_| String::new())

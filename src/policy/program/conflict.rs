@@ -111,6 +111,7 @@ fn conflicts_with_need(
             is_droppable: false,
             possible: None,
             relaxed: None,
+            can_be_dropped: false,
         };
         let of = |row: &usize| conflict_of_row(reduced, bound, formulation, *row, &[], limits);
         // Fewer constraints may forbid throughput of another member.
@@ -183,6 +184,7 @@ fn conflict_of_row(
         is_droppable: constraint.droppable,
         possible,
         relaxed: if several { reached(&others) } else { None },
+        can_be_dropped: false,
     })
 }
 

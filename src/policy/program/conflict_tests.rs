@@ -190,3 +190,54 @@ fn what_an_equation_reaches_is_said_from_either_side() {
         "{beside}"
     );
 }
+
+/// A constraint on every job is said to be droppable if and only if there is a decision where it is: as a hard one of
+/// `floors`, beside rows of the cluster.
+#[test]
+fn what_could_be_dropped_is_said_where_that_leaves_a_decision() {
+    let two = problem(1, &[(1, 1.0, 1.0), (1, 2.0, 1.0)]);
+    let sum = (Sense::Maximize, "sum_over_jobs(throughput)");
+    let roots = (Sense::Maximize, "sum_over_jobs(log(throughput))");
+    let beyond = "throughput >= 5[steps/s]";
+    let floor = "time_on(v100) >= 0.8";
+    let none = "time_on(v100) <= 0";
+    for (objective, floors, rows, expected) in [
+        (sum, vec![beyond], vec![], vec![beyond]),
+        (sum, vec![floor], vec![], vec![floor]),
+        (sum, vec![floor], vec!["sum_over_jobs(workers_on(v100)) <= 0.1[workers]"], vec![floor]),
+        (sum, vec![floor, "time_on(v100) <= 0.5"], vec![], vec![floor]),
+        // Another contradiction stays.
+        (sum, vec![beyond], vec!["sum_over_jobs(workers_on(v100)) >= 9[workers]"], vec![]),
+        (sum, vec!["time_on(v100) == 0.9"], vec![], vec![]),
+        // No job is let off what all can keep.
+        (roots, vec![none], vec![], vec![]),
+    ] {
+        let hard: Vec<ConstraintText> = floors.iter().map(|text| ConstraintText::hard(*text)).collect();
+        let (found, said) = conflicts(&mut policy(objective, &hard, &rows), &two);
+        for (position, text) in floors.iter().enumerate() {
+            let mut changed = hard.clone();
+            changed[position] = ConstraintText::droppable(*text);
+            let text_of = |rows: &[&str]| {
+                let mut all = ObjectiveText::new(objective.0, objective.1);
+                all.for_each_job.clone_from(&changed);
+                all.constraints = rows.iter().map(|row| ConstraintText::hard(*row)).collect();
+                all
+            };
+            let decided = match crate::program::Objective::check(
+                &text_of(&rows),
+                crate::program::expression::Vocabulary::default(),
+            ) {
+                Err(_) => false,
+                Ok(_) => policy(objective, &changed, &rows).allocate(&two).is_ok(),
+            };
+            assert_eq!(decided, expected.contains(text), "{text}: {said}");
+            let of = found.iter().filter(|one| one.constraint == *text);
+            assert!(of.clone().all(|one| one.can_be_dropped == decided), "{said}");
+            assert_eq!(said.contains("(with `droppable: true` it can be dropped)"), !expected.is_empty());
+        }
+        assert!(
+            found.iter().all(|one| !one.can_be_dropped || expected.contains(&&*one.constraint)),
+            "{said}"
+        );
+    }
+}

@@ -28,6 +28,7 @@ mod program_columns;
 mod recorded;
 mod reduce;
 mod reduced_cost_fixing;
+mod remedy;
 mod rounding;
 mod session;
 mod singles;

@@ -151,6 +151,7 @@ impl ProgramPolicy {
 
     pub(super) fn solve(&mut self, problem: &Problem) -> Result<Decided, PolicyError> {
         self.check_data(problem)?;
+        let clock = Stopwatch::start();
         self.solver.begin_decision(self.options.objective.route().name());
         let isolated_elapsed = self
             .isolated_time
@@ -166,10 +167,19 @@ impl ProgramPolicy {
         });
         // A decision that was broken off is an error, whatever came of it.
         self.solver.check_interrupt().map_err(|error| self.error(error))?;
-        let mut decided = decided?;
+        let mut decided =
+            decided.map_err(|error| self.with_remedies(error, problem, &isolated_elapsed, &clock))?;
         self.exchange(problem, &mut decided.decision)?;
         decided.decision.solve = Some(self.solver.report().clone());
         Ok(decided)
+    }
+
+    /// Whether it finds a decision that is proven to be an optimum.
+    pub(super) fn decides(&mut self, problem: &Problem, isolated_elapsed: &[f64]) -> bool {
+        self.solver.begin_decision(self.options.objective.route().name());
+        let decided = self.decide_dropping_fewest(problem, isolated_elapsed);
+        let is_proven = |decision: &Decision| decision.objective.as_ref().is_some_and(|found| found.optimal);
+        decided.is_ok_and(|decided| is_proven(&decided.decision)) && self.solver.check_interrupt().is_ok()
     }
 
     /// The decision in which the droppable constraints of the fewest jobs are dropped.

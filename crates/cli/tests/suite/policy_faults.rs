@@ -1,6 +1,7 @@
 //! Places of faults in a policy, and jobs without time in its answers.
 
 use std::fs;
+use std::process::Command;
 
 use super::sweep::{apportion, complaint};
 use tempfile::TempDir;
@@ -154,4 +155,53 @@ fn jobs_without_time_have_rows_of_zeros() {
         apportion(folder.path(), &["--format", "csv", "allocate", "--policy", "fifo", "s.yaml"]);
     let said = String::from_utf8(command.output().unwrap().stdout).unwrap();
     assert_eq!(said, "jobs,a,throughput\nx,1,1\ny,0,0\n");
+}
+
+/// What the answer says could be dropped is marked `droppable: true`, and then there is an allocation; what it does not say so of,
+/// marked alone, leaves none.
+#[test]
+fn what_would_relax_a_conflict_is_said_and_does() {
+    let folder = TempDir::new().unwrap();
+    let at = folder.path();
+    let jobs = "jobs:\n  - {id: x, throughput: {a: 1}}\n  - {id: y, throughput: {a: 2}}\n";
+    fs::write(at.join("s.yaml"), format!("format: apportion/snapshot-v1\ncluster: {{a: 1}}\n{jobs}"))
+        .unwrap();
+    let remedy = "(with `droppable: true` it can be dropped)";
+    let allocate = |for_each_job: &[String], constraints: &str| {
+        let rows: String = for_each_job.iter().map(|row| format!("  - {row}\n")).collect();
+        let text = "maximize: sum_over_jobs(throughput)\nfor_each_job:\n";
+        let head = "format: apportion/policy-v1\nname: p\nsummary: s\nkind: program\n";
+        fs::write(at.join("p.yaml"), format!("{head}{text}{rows}{constraints}")).unwrap();
+        let arguments =
+            ["allocate", "--policy", "p.yaml", "s.yaml", "--format", "json", "--progress", "json"];
+        let mut command = Command::new(env!("CARGO_BIN_EXE_apportion"));
+        let output = command.current_dir(at).args(arguments).output().unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        (output.status.code(), said, String::from_utf8(output.stdout).unwrap())
+    };
+    let cap = "constraints:\n  - sum_over_jobs(workers_on(a)) >= 9[workers]\n";
+    for (rows, constraints, can_be) in [
+        (&["time_on(a) >= 0.8"][..], "", &[true][..]),
+        (&["time_on(a) >= 0.8", "time_on(a) <= 0.5"], "", &[true, false]),
+        (&["time_on(a) >= 0.8"], cap, &[false]),
+        (&["time_on(a) == 0.8"], "", &[false]),
+    ] {
+        let hard: Vec<String> = rows.iter().map(|row| (*row).to_owned()).collect();
+        let (code, said, _) = allocate(&hard, constraints);
+        assert_eq!(code, Some(3), "{said}");
+        let event: serde_json::Value = serde_json::from_str(&said).unwrap();
+        let message = event["message"].as_str().unwrap();
+        assert!(message.contains("no allocation keeps"), "{message}");
+        assert_eq!(message.contains(remedy), can_be.contains(&true), "{message}");
+        for (position, can_be) in can_be.iter().enumerate() {
+            let mut marked = hard.clone();
+            marked[position] = format!("{{constraint: {}, droppable: true}}", hard[position]);
+            let (code, said, answer) = allocate(&marked, constraints);
+            assert_eq!(code == Some(0), *can_be, "{marked:?}: {said}");
+            if *can_be {
+                let answer: serde_json::Value = serde_json::from_str(&answer).unwrap();
+                assert!(!answer["dropped"].as_array().unwrap().is_empty(), "{answer}");
+            }
+        }
+    }
 }
