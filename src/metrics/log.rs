@@ -119,6 +119,34 @@ fn allocated(rows: &[SharesRecord]) -> AllocatedShares<'_> {
     all
 }
 
+/// A worker type in the form in which it is read.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(untagged)]
+enum Kind {
+    /// Its position in the header's cluster, in logs of older programs.
+    Number(WorkerTypeId),
+    /// Its name.
+    Name(String),
+}
+
+impl Kind {
+    /// Its position in the cluster.
+    ///
+    /// # Errors
+    /// If the cluster has no such worker type.
+    fn of(&self, cluster: &Cluster) -> Result<WorkerTypeId, String> {
+        match self {
+            Self::Number(id) => {
+                let known = cluster.types().get(*id).map(|_| *id);
+                known.ok_or_else(|| format!("the cluster has no worker type number {}", id.index()))
+            }
+            Self::Name(name) => {
+                cluster.find(name).ok_or_else(|| format!("the cluster has no worker type `{name}`"))
+            }
+        }
+    }
+}
+
 /// An [`Event`] in the form in which it is read, owning its data; an event of another kind is an error.
 #[derive(Debug, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
@@ -151,7 +179,7 @@ enum Record {
     Lease {
         now: Seconds,
         jobs: Combination<JobId>,
-        worker_type: WorkerTypeId,
+        worker_type: Kind,
         workers: Vec<WorkerId>,
         n_servers: u32,
         extended: bool,
@@ -159,9 +187,9 @@ enum Record {
     Preempted {
         now: Seconds,
         jobs: Combination<JobId>,
-        worker_type: WorkerTypeId,
+        worker_type: Kind,
     },
-    Slice(Slice),
+    Slice(Slice<Kind>),
     Completion {
         at: Seconds,
         id: JobId,
@@ -190,7 +218,7 @@ enum Record {
     },
     PriceChange {
         at: Seconds,
-        worker_type: WorkerTypeId,
+        worker_type: Kind,
         price: DollarsPerWorkerHour,
     },
     Idle {
@@ -200,8 +228,12 @@ enum Record {
 }
 
 impl Record {
-    fn event(&self) -> Event<'_> {
-        match self {
+    /// The event in a cluster.
+    ///
+    /// # Errors
+    /// If the cluster does not have its worker type.
+    fn event(&self, cluster: &Cluster) -> Result<Event<'_>, String> {
+        Ok(match self {
             Self::Arrival { now, id, measured, job } => {
                 Event::Arrival { now: *now, id: *id, measured: *measured, job }
             }
@@ -233,15 +265,15 @@ impl Record {
             Self::Lease { now, jobs, worker_type, workers, n_servers, extended } => Event::Lease {
                 now: *now,
                 jobs: *jobs,
-                worker_type: *worker_type,
+                worker_type: worker_type.of(cluster)?,
                 workers,
                 n_servers: *n_servers,
                 extended: *extended,
             },
             Self::Preempted { now, jobs, worker_type } => {
-                Event::Preempted { now: *now, jobs: *jobs, worker_type: *worker_type }
+                Event::Preempted { now: *now, jobs: *jobs, worker_type: worker_type.of(cluster)? }
             }
-            Self::Slice(slice) => Event::Slice(*slice),
+            Self::Slice(slice) => Event::Slice(slice.with_worker_type(slice.worker_type.of(cluster)?)),
             Self::Completion { at, id, measured, job, isolated } => {
                 Event::Completion { at: *at, id: *id, measured: *measured, job, isolated: *isolated }
             }
@@ -252,10 +284,10 @@ impl Record {
             Self::WorkerDown { at, worker } => Event::WorkerDown { at: *at, worker: *worker },
             Self::WorkerUp { at, worker } => Event::WorkerUp { at: *at, worker: *worker },
             Self::PriceChange { at, worker_type, price } => {
-                Event::PriceChange { at: *at, worker_type: *worker_type, price: *price }
+                Event::PriceChange { at: *at, worker_type: worker_type.of(cluster)?, price: *price }
             }
             Self::Idle { from, until } => Event::Idle { from: *from, until: *until },
-        }
+        })
     }
 
     /// The jobs that it is of.
@@ -274,19 +306,12 @@ impl Record {
 
     /// Does it name workers and worker types that the cluster has?
     fn check(&self, cluster: &Cluster) -> Result<(), String> {
-        let (worker_type, workers): (Option<WorkerTypeId>, &[WorkerId]) = match self {
-            Self::Lease { worker_type, workers, .. } => (Some(*worker_type), workers),
-            Self::Slice(Slice { worker_type, .. })
-            | Self::Preempted { worker_type, .. }
-            | Self::PriceChange { worker_type, .. } => (Some(*worker_type), &[]),
-            Self::WorkerDown { worker, .. } | Self::WorkerUp { worker, .. } => {
-                (None, std::slice::from_ref(worker))
-            }
-            _ => (None, &[]),
+        self.event(cluster)?;
+        let workers: &[WorkerId] = match self {
+            Self::Lease { workers, .. } => workers,
+            Self::WorkerDown { worker, .. } | Self::WorkerUp { worker, .. } => std::slice::from_ref(worker),
+            _ => &[],
         };
-        if let Some(id) = worker_type.filter(|id| cluster.types().get(*id).is_none()) {
-            return Err(format!("the cluster has no worker type number {}", id.index()));
-        }
         let unknown = workers.iter().find(|worker| worker.index() as u64 >= cluster.n_workers());
         unknown.map_or(Ok(()), |worker| Err(format!("the cluster has no worker number {}", worker.index())))
     }
@@ -398,7 +423,8 @@ impl<'a> Replay<'a> {
             Record::RoundStarted { .. } => self.next_round += 1,
             _ => {}
         }
-        observer.observe(&record.event());
+        let event = record.event(self.cluster).map_err(|what| LogError::Line { line: self.line, what })?;
+        observer.observe(&event);
         Ok(())
     }
 
@@ -423,8 +449,10 @@ impl<'a> Replay<'a> {
             self.next_round = self.next_round.max(round.saturating_add(1));
         }
         let is_whole = !jobs.iter().any(|id| missing.jobs.contains(id));
-        if is_whole || matches!(record, Record::Slice(_)) {
-            observer.observe(&record.event());
+        if (is_whole || matches!(record, Record::Slice(_)))
+            && let Ok(event) = record.event(self.cluster)
+        {
+            observer.observe(&event);
         }
     }
 }
@@ -454,6 +482,56 @@ mod tests {
         let gap = "line 7 is of round 3, expected round 0: events are missing before it";
         assert_eq!(tell(round).unwrap_err(), gap);
         assert!(tell("{\"event\":\"rest\"}").unwrap_err().contains("unknown variant `rest`"));
+        let price = |kind: &str| {
+            tell(&format!("{{\"event\":\"price_change\",\"at\":1.0,\"worker_type\":{kind},\"price\":2.0}}"))
+        };
+        assert_eq!((price("0"), price("\"a\"")), (Ok(()), Ok(())));
+        assert!(price("1").unwrap_err().ends_with("the cluster has no worker type number 1"));
+        assert!(price("\"b\"").unwrap_err().ends_with("the cluster has no worker type `b`"));
+    }
+
+    /// The events that are told, in words.
+    #[derive(Debug, Default)]
+    struct Whole(Vec<String>);
+
+    impl Observer for Whole {
+        fn observe(&mut self, event: &Event<'_>) {
+            self.0.push(format!("{event:?}"));
+        }
+    }
+
+    #[test]
+    fn worker_types_are_written_by_name_and_read_by_number_too() {
+        let cluster: Cluster = "a=2,b=1".parse().unwrap();
+        let header = Header::new("", &cluster, &RunSpec::default(), &BTreeMap::new());
+        let slice = "\"incarnations\":[1,null],\"worker_type\":1,\"n_workers\":1,\"start\":0.0,\"end\":5.0,\"time\":5.0,\
+                     \"overhead\":0.0,\"price\":null,\"steps\":[1.0,0.0],\"throughput\":[1.0,0.0],\"succeeded\":true}";
+        let jobs = "\"jobs\":{\"first\":0,\"second\":null}";
+        // As a program wrote them that knew worker types by number alone.
+        let old = [
+            format!("{{\"event\":\"slice\",{jobs},{slice}"),
+            format!(
+                "{{\"event\":\"lease\",\"now\":0.0,{jobs},\"worker_type\":1,\"workers\":[2],\"n_servers\":1,\"extended\":false}}"
+            ),
+            format!("{{\"event\":\"preempted\",\"now\":9.0,{jobs},\"worker_type\":0}}"),
+            "{\"event\":\"price_change\",\"at\":9.0,\"worker_type\":1,\"price\":2.0}".to_owned(),
+        ];
+        let named: Vec<String> = old
+            .iter()
+            .map(|line| line.replace("type\":0", "type\":\"a\"").replace("type\":1", "type\":\"b\""))
+            .collect();
+        assert!(named.iter().zip(&old).all(|(named, old)| named != old));
+        let told = |lines: &[String]| {
+            let (mut replay, mut told) = (Replay::new(&header), Whole::default());
+            lines.iter().for_each(|line| replay.tell(line, &mut told).unwrap());
+            told.0
+        };
+        assert_eq!(told(&named), told(&old));
+        for (line, name) in old.iter().zip(&named) {
+            let record: Record = serde_json::from_str(line).unwrap();
+            let event = record.event(&cluster).unwrap();
+            assert_eq!(serde_json::to_string(&event.named(&cluster)).unwrap(), *name);
+        }
     }
 
     /// The names of the events that are told, with the jobs of arrivals.

@@ -14,12 +14,12 @@ use crate::workload::{Combination, Job};
 
 /// One event. `now` and all other instants count from the start of the workload: for a trace in a log, from its first arrival.
 ///
-/// In a log it is one JSON object, whose `event` names the kind; wall times are left out.
+/// In a log it is one JSON object, whose `event` names the kind, with the names of worker types; wall times are left out.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "Event"))]
 #[serde(tag = "event", rename_all = "snake_case")]
 #[non_exhaustive]
-pub enum Event<'a> {
+pub enum Event<'a, T = WorkerTypeId> {
     /// A job was taken in, at the boundary that follows its arrival.
     Arrival {
         /// The instant at which it was seen.
@@ -74,8 +74,8 @@ pub enum Event<'a> {
         now: Seconds,
         /// The jobs.
         jobs: Combination<JobId>,
-        /// The type of the workers.
-        worker_type: WorkerTypeId,
+        /// The type of the workers by name; in logs of older programs, its position in the header's cluster.
+        worker_type: T,
         /// The workers.
         workers: &'a [WorkerId],
         /// The number of servers that they are on.
@@ -89,11 +89,11 @@ pub enum Event<'a> {
         now: Seconds,
         /// The jobs.
         jobs: Combination<JobId>,
-        /// The type of the workers it had.
-        worker_type: WorkerTypeId,
+        /// The type of the workers it had, as in a lease.
+        worker_type: T,
     },
     /// The run of a combination in a round.
-    Slice(Slice),
+    Slice(Slice<T>),
     /// A job is done.
     Completion {
         /// The instant at which its last step ended.
@@ -146,8 +146,8 @@ pub enum Event<'a> {
     PriceChange {
         /// The instant.
         at: Seconds,
-        /// The worker type.
-        worker_type: WorkerTypeId,
+        /// The worker type, as in a lease.
+        worker_type: T,
         /// The new price.
         price: DollarsPerWorkerHour,
     },
@@ -160,10 +160,73 @@ pub enum Event<'a> {
     },
 }
 
+impl Event<'_> {
+    /// The event as a log has it: with the names that a cluster gives its worker types.
+    pub fn named<'n>(&'n self, cluster: &'n Cluster) -> Event<'n, &'n str> {
+        let name = |id: &WorkerTypeId| cluster.types()[*id].name.as_str();
+        match self {
+            Self::Arrival { now, id, measured, job } => {
+                Event::Arrival { now: *now, id: *id, measured: *measured, job }
+            }
+            Self::Allocated {
+                now,
+                n_jobs,
+                backend,
+                route,
+                iterations,
+                fallbacks,
+                dropped,
+                uncertified,
+                shares,
+                solve_seconds,
+            } => Event::Allocated {
+                now: *now,
+                n_jobs: *n_jobs,
+                backend: *backend,
+                route: *route,
+                iterations: *iterations,
+                fallbacks,
+                dropped: dropped.clone(),
+                uncertified: *uncertified,
+                shares: shares.clone(),
+                solve_seconds: *solve_seconds,
+            },
+            Self::RoundStarted { now, round, n_active, n_leases } => {
+                Event::RoundStarted { now: *now, round: *round, n_active: *n_active, n_leases: *n_leases }
+            }
+            Self::Lease { now, jobs, worker_type, workers, n_servers, extended } => Event::Lease {
+                now: *now,
+                jobs: *jobs,
+                worker_type: name(worker_type),
+                workers,
+                n_servers: *n_servers,
+                extended: *extended,
+            },
+            Self::Preempted { now, jobs, worker_type } => {
+                Event::Preempted { now: *now, jobs: *jobs, worker_type: name(worker_type) }
+            }
+            Self::Slice(slice) => Event::Slice(slice.with_worker_type(name(&slice.worker_type))),
+            Self::Completion { at, id, measured, job, isolated } => {
+                Event::Completion { at: *at, id: *id, measured: *measured, job, isolated: *isolated }
+            }
+            Self::Failure { at, id, attempts } => Event::Failure { at: *at, id: *id, attempts: *attempts },
+            Self::Dropped { at, id, measured, job } => {
+                Event::Dropped { at: *at, id: *id, measured: *measured, job }
+            }
+            Self::WorkerDown { at, worker } => Event::WorkerDown { at: *at, worker: *worker },
+            Self::WorkerUp { at, worker } => Event::WorkerUp { at: *at, worker: *worker },
+            Self::PriceChange { at, worker_type, price } => {
+                Event::PriceChange { at: *at, worker_type: name(worker_type), price: *price }
+            }
+            Self::Idle { from, until } => Event::Idle { from: *from, until: *until },
+        }
+    }
+}
+
 /// The run of one combination in one round.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Slice {
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "Slice"))]
+pub struct Slice<T = WorkerTypeId> {
     /// The jobs.
     pub jobs: Combination<JobId>,
     /// The number of each member's start, from 1, in the log of a live scheduler; null for a member that has no start in this
@@ -171,8 +234,8 @@ pub struct Slice {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(with = "[Option<u32>; 2]"))]
     pub incarnations: Option<[Option<u32>; 2]>,
-    /// The type of its workers.
-    pub worker_type: WorkerTypeId,
+    /// The type of its workers, as in a lease.
+    pub worker_type: T,
     /// The number of its workers.
     pub n_workers: u32,
     /// The instant at which it started.
@@ -192,6 +255,29 @@ pub struct Slice {
     pub throughput: [f64; 2],
     /// Whether the steps count.
     pub succeeded: bool,
+}
+
+impl<T> Slice<T> {
+    /// The slice with this in place of the type of its workers.
+    pub fn with_worker_type<U>(&self, worker_type: U) -> Slice<U> {
+        let Self { jobs, incarnations, worker_type: _, n_workers, start, end, time, overhead, price, .. } =
+            *self;
+        let Self { steps, throughput, succeeded, .. } = *self;
+        Slice {
+            jobs,
+            incarnations,
+            worker_type,
+            n_workers,
+            start,
+            end,
+            time,
+            overhead,
+            price,
+            steps,
+            throughput,
+            succeeded,
+        }
+    }
 }
 
 /// The shares that an allocation gives a job alone, or two jobs that share workers.

@@ -157,10 +157,11 @@ pub(super) const DOCUMENTS: [Document; 18] = [
         notes: "",
         schema: || {
             let mut generator = SchemaSettings::draft2020_12().for_serialize().into_generator();
-            let lines = [generator.subschema_for::<Header>(), generator.subschema_for::<Event<'_>>()];
+            let lines = [generator.subschema_for::<Header>(), generator.subschema_for::<Event<'_, &str>>()];
             let description = "A log of a simulation: a header, then a line for each event. `apportion report` shows it. \
-                Jobs are called by their position in order of arrival, worker types by their position in the header's \
-                cluster, and workers by theirs among all workers in that order; all count from 0.";
+                Jobs are called by their position in order of arrival, worker types by their names, and workers by their \
+                position among all workers in the order of the header's cluster; both count from 0. In logs of older programs \
+                `worker_type` is a position in the header's cluster; they are read, too.";
             Some(json!({
                 "$schema": "https://json-schema.org/draft/2020-12/schema", "title": "Line of a log",
                 "description": description, "anyOf": lines, "$defs": generator.take_definitions(true),

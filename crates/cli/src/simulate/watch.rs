@@ -11,6 +11,7 @@ use super::saved::Saved;
 use crate::exit::{Failure, TO_STANDARD_OUTPUT};
 use crate::file;
 use crate::output::StandardOutput;
+use apportion::Cluster;
 use apportion::index::{Id, JobId};
 use apportion::metrics::Recorder;
 use apportion::metrics::log::Header;
@@ -166,6 +167,8 @@ fn writing(path: &Path) -> impl FnOnce(io::Error) -> Failure + use<> {
 pub(super) struct Watch {
     recorder: Recorder,
     events: Option<EventsFile>,
+    /// The cluster, by whose names of worker types events are written.
+    cluster: Cluster,
     snapshots: Option<PathBuf>,
     n_decisions: u64,
     /// The names of the trace's jobs, if they are not their positions.
@@ -214,7 +217,9 @@ impl Watch {
         let snapshots = arguments.save_snapshots.clone();
         let names = if snapshots.is_some() { run.job_names() } else { Vec::new() };
         let estimates = simulation.options().profiling.is_some();
-        Ok(Self { recorder, events, snapshots, n_decisions, names, estimates, refused: None, broken: None })
+        let cluster = simulation.cluster().clone();
+        let (refused, broken) = (None, None);
+        Ok(Self { recorder, events, cluster, snapshots, n_decisions, names, estimates, refused, broken })
     }
 
     /// An observer that only counts.
@@ -224,6 +229,7 @@ impl Watch {
         Self {
             recorder,
             events: None,
+            cluster: simulation.cluster().clone(),
             snapshots: None,
             n_decisions: 0,
             names: Vec::new(),
@@ -277,7 +283,7 @@ impl Observer for Watch {
     fn observe(&mut self, event: &Event<'_>) {
         self.recorder.observe(event);
         if let Some(events) = &mut self.events {
-            let line = serde_json::to_vec(event).map(|mut line| {
+            let line = serde_json::to_vec(&event.named(&self.cluster)).map(|mut line| {
                 line.push(b'\n');
                 line
             });

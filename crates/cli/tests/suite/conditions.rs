@@ -75,7 +75,7 @@ fn a_change_of_price_moves_the_job_and_its_cost() {
     for slice in named(&events, "slice") {
         let early = slice["start"].as_f64().unwrap() < 7200.0;
         let is_b = slice["jobs"].to_string().contains('1');
-        assert_eq!(slice["worker_type"], u64::from(early != is_b), "{slice}");
+        assert_eq!(slice["worker_type"], if early != is_b { "slow" } else { "fast" }, "{slice}");
     }
     assert_eq!(summary["makespan_s"].as_f64(), Some(3.0 * 3600.0));
     let cost = |summary: &Value| summary["cost"].as_f64().unwrap();
@@ -123,8 +123,8 @@ fn a_price_that_changes_inside_a_round_is_paid_from_then_on() {
         let within = |from: f64, to: f64| (end.min(to) - start.max(from)).max(0.0) / 3600.0;
         let (first, second, last) =
             (within(0.0, 3700.0), within(3700.0, 3740.0), within(3740.0, f64::INFINITY));
-        expected += match slice["worker_type"].as_u64() {
-            Some(0) => 3.0 * first + 100.0 * second + last,
+        expected += match slice["worker_type"].as_str() {
+            Some("fast") => 3.0 * first + 100.0 * second + last,
             _ => first + 2.0 * (second + last),
         };
     }

@@ -302,6 +302,32 @@ fn names_from_files_stay_text() {
     assert_eq!(browser.run("return window.broken || 0"), 0);
 }
 
+/// Logs of older programs have the positions of worker types in place of their names.
+#[test]
+fn an_older_log_has_the_same_page() {
+    let folder = simulated();
+    let at = folder.path();
+    let text = fs::read_to_string(at.join("run.jsonl")).unwrap();
+    let (header, events) = text.split_once('\n').unwrap();
+    let mut older = events.to_owned();
+    for (position, name) in ["v100", "p100", "k80"].iter().enumerate() {
+        let said = format!("\"worker_type\":\"{name}\"");
+        assert!(older.contains(&said), "{name}");
+        older = older.replace(&said, &format!("\"worker_type\":{position}"));
+    }
+    assert!(!older.contains("\"worker_type\":\""));
+    let mut pages = Vec::new();
+    for events in [events, &older] {
+        fs::write(at.join("run.jsonl"), format!("{header}\n{events}")).unwrap();
+        succeed(at, &["report", "run.jsonl"]);
+        pages.push(fs::read_to_string(at.join("run.html")).unwrap());
+    }
+    assert!(pages[0] == pages[1], "the pages differ");
+    let wrong = older.replacen("\"worker_type\":2", "\"worker_type\":\"h100\"", 1);
+    fs::write(at.join("wrong.jsonl"), format!("{header}\n{wrong}")).unwrap();
+    assert!(refused(at, &["report", "wrong.jsonl"]).contains("the cluster has no worker type `h100`"));
+}
+
 /// A chart against one number of jobs would be one point.
 #[test]
 fn a_benchmark_of_one_size_has_a_chart_of_bars() {

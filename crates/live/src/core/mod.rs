@@ -332,7 +332,7 @@ impl Core {
 
     fn event(&mut self, at: Seconds, event: &Event<'_>) {
         // Events hold numbers, names and lists of them: no key is anything but text.
-        if let Ok(line) = serde_json::to_string(event) {
+        if let Ok(line) = serde_json::to_string(&event.named(self.scheduler.cluster())) {
             self.step.records.push(Record::Event(at, line));
         }
     }

@@ -58,7 +58,8 @@ pub(crate) fn check(events: &[Value], n_workers: &[f64], which: &str) {
         // Ends are moved by the rounding errors of corrections.
         let span = [start + 1e-7, end - 1e-7];
         let held = number(&slice["n_workers"]);
-        let changes = types.entry(slice["worker_type"].as_u64().unwrap() as usize).or_default();
+        let worker_type = ["v100", "k80"].iter().position(|name| slice["worker_type"] == **name).unwrap();
+        let changes = types.entry(worker_type).or_default();
         changes.extend([(span[0], held), (span[1], -held)]);
         let members = members(slice);
         assert!(members.iter().any(|(_, incarnation)| incarnation.is_some()), "{which}: whose is {slice}?");
