@@ -45,6 +45,9 @@ enum ResultsCommand {
         /// One line a run, all metrics
         #[arg(long)]
         runs: bool,
+        /// One line for each share of each decision, from its instant until the next one, of the runs that kept them
+        #[arg(long, conflicts_with_all = ["runs", "metric"])]
+        allocations: bool,
     },
     /// Join results of one sweep that were made apart, each run once
     #[command(
@@ -62,10 +65,13 @@ enum ResultsCommand {
 
 pub(super) fn run(arguments: &ResultsArguments, session: &Session) -> Result<(), Failure> {
     match &arguments.command {
-        ResultsCommand::Show { results, metric: name, runs } => {
+        ResultsCommand::Show { results, metric: name, runs, allocations } => {
             let store = Store::open_to_read(results).map_err(failure)?;
             let rows = store.rows().map_err(failure)?;
             note_left_out(session, "", &store, &rows)?;
+            if *allocations {
+                return session.output.table(&all_allocations(&store, &rows)?);
+            }
             if *runs {
                 return session.output.table(&all_runs(store.study(), &rows));
             }
@@ -254,6 +260,29 @@ fn all_runs(study: &Study, rows: &[Row]) -> Table {
         table.push(cells);
     }
     table
+}
+
+/// The shares of the runs that kept them.
+fn all_allocations(store: &Store, rows: &[Row]) -> Result<Table, Failure> {
+    let axes = store.study().axes.iter().map(|(name, _)| name.as_str());
+    let mut table = Table::new(axes.chain(["from_s", "until_s", "job", "partner", "worker_type", "share"]));
+    for row in rows {
+        for share in store.allocations(&row.digest).map_err(failure)? {
+            let mut cells: Vec<Cell> = row.values.iter().map(cell).collect();
+            cells.extend([Some(share.from), Some(share.until)].map(number));
+            cells.extend([Cell::Count(share.job), share.partner.map_or(Cell::Empty, Cell::Count)]);
+            let tiny = share.share < 5e-7;
+            let part = if tiny { Cell::Scientific(share.share) } else { Cell::Number(share.share, 6) };
+            cells.extend([share.worker_type.into(), part]);
+            table.push(cells);
+        }
+    }
+    if table.rows().is_empty() {
+        let help = "`apportion sweep … --keep-allocations` keeps them; runs that are done are not run again";
+        let message = "no run of these results has kept its allocations".to_owned();
+        return Err(Failure::usage(message, Some(help.to_owned())));
+    }
+    Ok(table)
 }
 
 /// The cell of an axis's value: for programs a number is a number, for people it is as written.

@@ -99,6 +99,9 @@ pub struct SweepArguments {
     /// Keep every measured job of every run, too
     #[arg(long)]
     keep_jobs: bool,
+    /// Keep the shares that every decision of every run gave, too: `results show DIR --allocations` prints them
+    #[arg(long)]
+    keep_allocations: bool,
     /// Run those again that failed, ran out of time or were given up
     #[arg(long)]
     retry: bool,
@@ -406,7 +409,8 @@ fn run_pending(
     let sweep = course.sweep();
     let keep_jobs = sweep.keep_jobs || arguments.keep_jobs;
     // No run begins once the flag is raised, and those in progress end: a part of a run is worthless.
-    let bounds = Bounds { keep_jobs, ..Bounds::of(&sweep.stop, Arc::default()) };
+    let keep_allocations = sweep.keep_allocations || arguments.keep_allocations;
+    let bounds = Bounds { keep_jobs, keep_allocations, ..Bounds::of(&sweep.stop, Arc::default()) };
     let executor = Executor::new(bounds, sweep.stop.saturated);
     let axes = sweep.axes.iter().map(|axis| axis.name.clone()).collect();
     let is_open = sweep.auto_axis().is_some();

@@ -118,7 +118,8 @@ pub(crate) fn sweep(
         let pending: Vec<Task> = course.pending().map_err(|error| errors::run(&error))?;
         told.n_all.store(pending.len(), Ordering::Relaxed);
         let keep_jobs = spec.keep_jobs || making.keep_jobs;
-        let bounds = Bounds { keep_jobs, ..Bounds::of(&spec.stop, Arc::clone(&flag)) };
+        let keep_allocations = spec.keep_allocations;
+        let bounds = Bounds { keep_jobs, keep_allocations, ..Bounds::of(&spec.stop, Arc::clone(&flag)) };
         let executor = Executor::new(bounds, spec.stop.saturated);
         let runner = Runner { interrupt: &flag, n_threads: making.threads, progress: &told };
         let made = make((&mut course, pending), &mut store, &executor, &runner);

@@ -188,10 +188,13 @@ pub(super) const DOCUMENTS: [Document; 18] = [
         name: "results",
         summary: "A row of a sweep's results",
         notes: "A folder of results has `results.sqlite`, with a row of the table `runs` for each run, and `results.csv`, \
-                without `spec`, `data`, `seconds` and `jobs_checksum`. Beside these columns there is one for each axis, called as the study \
+                without `spec`, `data`, `seconds`, `jobs_checksum` and `allocations_checksum`. Beside these columns there is one for each axis, called as the study \
                 calls it. The table `utilization` has the utilization of each worker type; where the study says `keep_jobs`, the tables `jobs` \
                 and `services` have each measured job, as under [job-columns](#job-columns), and the table `worker_hours` the `hours` of \
-                each `worker_type`. In results of older programs times are called without their unit, such as `jct`; they are read, too.",
+                each `worker_type`. Where it says `keep_allocations`, the table `allocations` has a row for each share of each decision: \
+                `share` of the time of `job`, together with `partner` unless that is null, on workers of `worker_type`, `from_s` the \
+                instant of the decision `until_s` that of the next one or the end of the run. Jobs are called by their positions in order \
+                of arrival, measured or not. Policies that decide inside rounds give no shares. In results of older programs times are called without their unit, such as `jct`; they are read, too.",
         schema: || Some(results()),
         example: None,
     },
@@ -295,6 +298,11 @@ fn results() -> Value {
     columns.insert("checksum".to_owned(), json!({"type": ["string", "null"], "description": of_row}));
     let of_jobs = "The same of the jobs of the run.";
     columns.insert("jobs_checksum".to_owned(), json!({"type": ["string", "null"], "description": of_jobs}));
+    let of_allocations = "The same of the allocations of the run; null in rows of before they could be kept.";
+    columns.insert(
+        "allocations_checksum".to_owned(),
+        json!({"type": ["string", "null"], "description": of_allocations}),
+    );
     json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema", "title": "Row of results",
         "description": "What became of one run of a sweep.", "type": "object", "properties": columns,

@@ -147,7 +147,7 @@ fn field<'a>(flag: &str, text: &'a str) -> Result<(&'a str, &'a str), Failure> {
         !name.is_empty() && name.chars().all(|letter| letter.is_ascii_alphanumeric() || "_.".contains(letter))
     };
     let first = text.split(['=', '.']).next().unwrap_or_default().trim();
-    if ["stop", "keep_jobs", "skip", "axes", "name"].contains(&first) {
+    if ["stop", "keep_jobs", "keep_allocations", "skip", "axes", "name"].contains(&first) {
         let message = format!("{flag}: `{first}` is no field of a run");
         let by_flag = if first == "stop" { "`--stop wall=30min`; " } else { "" };
         let help = format!(

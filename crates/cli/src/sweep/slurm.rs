@@ -227,9 +227,12 @@ fn script(
     for selected in &arguments.only {
         words.extend(["--only".to_owned(), selected.clone()]);
     }
-    for (flag, is_given) in
-        [("--quick", arguments.quick), ("--keep-jobs", arguments.keep_jobs), ("--retry", arguments.retry)]
-    {
+    for (flag, is_given) in [
+        ("--quick", arguments.quick),
+        ("--keep-jobs", arguments.keep_jobs),
+        ("--keep-allocations", arguments.keep_allocations),
+        ("--retry", arguments.retry),
+    ] {
         words.extend(is_given.then(|| flag.to_owned()));
     }
     let words: Vec<String> = words.iter().map(|word| quoted(word)).collect();

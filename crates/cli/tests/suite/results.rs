@@ -143,3 +143,69 @@ fn it_is_said_what_is_where_results_were_looked_for() {
     let other = complaint(at, &["report", "four.yaml"]);
     assert!(other.contains("a sweep's folder") && other.contains("JSON of `simulate` or `bench`"), "{other}");
 }
+
+#[test]
+fn allocations_that_a_sweep_keeps_are_those_of_the_simulation() {
+    let of_run = "cluster: {v100: 2, k80: 2}, jobs: 6";
+    let sweep = format!(
+        "format: apportion/sweep-v1\nname: kept\nrun: {{{of_run}}}\n\
+         axes: {{policy: [max_min_fairness_packed, fifo], rate: [2.0], seed: [1]}}\n"
+    );
+    let folder = folder_with("kept.yaml", &sweep);
+    let at = folder.path();
+    succeed(at, &["sweep", "kept.yaml", "--out", "without"]);
+    let said = complaint(at, &["results", "show", "without", "--allocations"]);
+    assert!(said.contains("no run of these results has kept its allocations"), "{said}");
+    assert!(said.contains("--keep-allocations"), "{said}");
+    succeed(at, &["sweep", "kept.yaml", "--out", "with", "--keep-allocations"]);
+    succeed(at, &["results", "merge", "without", "with", "--out", "both"]);
+    let shown = text(at, &["results", "show", "with", "--allocations", "--format", "csv"]);
+    assert_eq!(shown, text(at, &["results", "show", "both", "--allocations", "--format", "csv"]));
+    fs::write(at.join("said.yaml"), sweep + "keep_allocations: true\n").unwrap();
+    succeed(at, &["sweep", "said.yaml", "--out", "said"]);
+    assert_eq!(shown, text(at, &["results", "show", "said", "--allocations", "--format", "csv"]));
+    let mut expected = "policy,rate,seed,from_s,until_s,job,partner,worker_type,share\n".to_owned();
+    let short = |number: f64, decimals: usize| {
+        if number.fract() == 0.0 { format!("{number:.0}") } else { format!("{number:.decimals$}") }
+    };
+    for policy in ["max_min_fairness_packed", "fifo"] {
+        let run = format!(
+            "simulate --policy {policy} --cluster v100=2,k80=2 --rate 2 --jobs 6 --seed 1 --events {policy}.jsonl"
+        );
+        succeed(at, &run.split_whitespace().collect::<Vec<_>>());
+        let events = fs::read_to_string(at.join(format!("{policy}.jsonl"))).unwrap();
+        let events: Vec<serde_json::Value> =
+            events.lines().skip(1).map(|line| serde_json::from_str(line).unwrap()).collect();
+        let decisions: Vec<&serde_json::Value> =
+            events.iter().filter(|event| event["event"] == "allocated").collect();
+        assert!(decisions.len() > 3, "{policy}");
+        for (position, decision) in decisions.iter().enumerate() {
+            let from = decision["now"].as_f64().unwrap();
+            let until = decisions.get(position + 1).map(|next| next["now"].as_f64().unwrap());
+            for of in decision["shares"].as_array().unwrap() {
+                let partner = of["jobs"]["second"].as_u64().map_or(String::new(), |id| id.to_string());
+                for (worker_type, share) in of["shares"].as_object().unwrap() {
+                    let until = until.map_or("END".to_owned(), |until| short(until, 4));
+                    expected += &format!(
+                        "{policy},2,1,{},{until},{},{partner},{worker_type},{}\n",
+                        short(from, 4),
+                        of["jobs"]["first"],
+                        share.as_f64().unwrap(),
+                    );
+                }
+            }
+        }
+    }
+    assert_eq!(shown.lines().count(), expected.lines().count());
+    for (found, expected) in shown.lines().zip(expected.lines()) {
+        let [found, expected]: [Vec<&str>; 2] = [found, expected].map(|line| line.split(',').collect());
+        let number = |text: &str| text.parse::<f64>().ok();
+        for (column, (one, other)) in found.iter().zip(&expected).enumerate() {
+            let is_close = match (number(one), number(other)) {
+                (Some(one), Some(other)) => (one - other).abs() < 1e-3,
+                _ => (*other == "END" && column == 4) || one == other,
+            };
+            assert!(is_close, "{found:?} is not {expected:?}");
+        }
+    }
+}

@@ -128,6 +128,23 @@ impl JobRow {
     }
 }
 
+/// A share that a decision of a run gave.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AllocationRow {
+    /// Instant of the decision, s.
+    pub from: f64,
+    /// Instant of the next decision, or the end of the run, s.
+    pub until: f64,
+    /// Position of the job in order of arrival.
+    pub job: u64,
+    /// Position of the job that shares its workers; none if it has them alone.
+    pub partner: Option<u64>,
+    /// Worker type.
+    pub worker_type: String,
+    /// Share of its time, above 0 and up to 1, for which it is to have workers of this type.
+    pub share: f64,
+}
+
 /// Result of one run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outcome {
@@ -143,6 +160,8 @@ pub struct Outcome {
     pub utilization: Vec<(String, f64)>,
     /// Measured jobs, if they are kept.
     pub jobs: Vec<JobRow>,
+    /// Shares of all decisions in their order, if they are kept.
+    pub allocations: Vec<AllocationRow>,
 }
 
 impl Outcome {
@@ -160,6 +179,7 @@ impl Outcome {
             metrics: [None; METRICS.len()],
             utilization: Vec::new(),
             jobs: Vec::new(),
+            allocations: Vec::new(),
         }
     }
 }

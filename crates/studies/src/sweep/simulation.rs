@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use crate::sweep::allocations::Allocations;
 use crate::sweep::inputs::Run;
 use crate::sweep::options;
 use crate::sweep::outcome::{JobRow, Outcome, Status};
@@ -69,6 +70,8 @@ pub struct Bounds {
     pub patience: Patience,
     /// Whether the outcome keeps the measured jobs.
     pub keep_jobs: bool,
+    /// Whether the outcome keeps the shares of all decisions.
+    pub keep_allocations: bool,
 }
 
 impl Bounds {
@@ -82,6 +85,7 @@ impl Bounds {
             decision: stop.decision.map(time),
             patience: stop.patience(),
             keep_jobs: false,
+            keep_allocations: false,
         }
     }
 
@@ -214,13 +218,14 @@ fn try_execute(
 ) -> Result<Option<Outcome>, RunError> {
     let stopwatch = Stopwatch::start();
     let mut simulation = begin(run, None, bounds.of_decisions(stopwatch))?;
-    let mut recorder = Recorder::new(simulation.cluster());
+    let allocations = Allocations::new(bounds.keep_allocations, run.origin);
+    let mut observer = (Recorder::new(simulation.cluster()), allocations);
     let interrupt = Some(Arc::clone(&bounds.interrupt));
     let mut limits = Limits { patience: run.patience(bounds.patience), interrupt, ..Limits::default() };
     loop {
         let left = bounds.wall.map(|wall| wall.saturating_sub(stopwatch.elapsed()));
         limits.wall = Some((Stopwatch::start(), left.unwrap_or(REPORT_EVERY).min(REPORT_EVERY)));
-        let ending = match simulation.run(&mut recorder, &limits) {
+        let ending = match simulation.run(&mut observer, &limits) {
             Err(error) if is_broken_off(&error) => {
                 let interrupted = bounds.interrupt.load(Ordering::Relaxed);
                 return Ok((!interrupted).then(|| broken_off(&error, bounds.limit_over(stopwatch))));
@@ -233,19 +238,22 @@ fn try_execute(
             Ending::Stalled | Ending::Standstill => return Ok(Some(in_vain(&simulation))),
             Ending::WallLimit if bounds.wall.is_some_and(|wall| stopwatch.elapsed() >= wall) => {
                 let limit = bounds.limit_over(stopwatch);
-                return Ok(Some(timed_out(&simulation, &recorder, limit.as_deref())));
+                return Ok(Some(timed_out(&simulation, &observer.0, limit.as_deref())));
             }
             Ending::WallLimit | Ending::RoundLimit | Ending::TimeLimit | Ending::ActiveLimit => {
-                report(&Standing::of(run, &simulation, &recorder));
+                report(&Standing::of(run, &simulation, &observer.0));
             }
         }
     }
+    let (recorder, allocations) = observer;
     let summary = recorder.summary().counted_from(run.origin);
     let jobs = if bounds.keep_jobs { job_rows(&summary) } else { Vec::new() };
     let metrics = std::array::from_fn(|position| (METRICS[position].of)(&summary));
     let by_type = summary.utilization.iter().filter(|(name, _)| *name != "all");
     let utilization = by_type.map(|(name, value)| (name.clone(), *value)).collect();
-    Ok(Some(Outcome { status: Status::Done, reason: None, capacity: None, metrics, utilization, jobs }))
+    let allocations = allocations.until(simulation.now());
+    let (status, reason, capacity) = (Status::Done, None, None);
+    Ok(Some(Outcome { status, reason, capacity, metrics, utilization, jobs, allocations }))
 }
 
 /// Whether the error is that a decision was broken off, because it took too long or the run is to stop.

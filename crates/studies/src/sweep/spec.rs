@@ -53,6 +53,8 @@ pub struct SweepSpec {
     pub stop: StopSpec,
     /// Whether to keep every measured job of every run.
     pub keep_jobs: bool,
+    /// Whether to keep the shares of every decision of every run.
+    pub keep_allocations: bool,
     /// Log of which the runs' traces are windows.
     pub log: Option<log::LogSpec>,
     /// Published values of the study's metrics; empty in its short form.

@@ -7,8 +7,9 @@
 //! | table  | columns                                                                                      |
 //! |--------|----------------------------------------------------------------------------------------------|
 //! | `meta` | `key`, `value`: crate version, name, fixed fields, axes with their values in order, seeds that were asked for, published points, description, when and by what runs were made |
-//! | `runs` | `digest`, each axis, `status`, `reason`, `capacity` (jobs/h), the metrics, `version`, `spec` (canonical), `data` (digests of policy, throughputs, trace), `seconds` (wall time), `checksum`, `jobs_checksum` |
+//! | `runs` | `digest`, each axis, `status`, `reason`, `capacity` (jobs/h), the metrics, `version`, `spec` (canonical), `data` (digests of policy, throughputs, trace), `seconds` (wall time), `checksum`, `jobs_checksum`, `allocations_checksum` |
 //! | `jobs` | `digest`, `id`, `job_type`, `scale_factor`, `weight`, `arrival_s`, `completion_s`, `jct_s`, `rho` |
+//! | `allocations` | `digest`, `from_s`, `until_s`, `job`, `partner`, `worker_type`, `share`: if they are kept |
 //! | `utilization` | `digest`, `worker_type`, `utilization`: of runs that are done                         |
 //!
 //! A row whose content does not match its checksum is refused; rows from before there were checksums have none.
@@ -22,9 +23,10 @@ use serde_json::Value;
 
 use crate::file;
 use crate::sweep::grid::Selection;
-use crate::sweep::outcome::{JobRow, Outcome};
+use crate::sweep::outcome::{AllocationRow, JobRow, Outcome};
 use crate::sweep::spec::{Published, SweepSpec, are_alike, unlike_fields, value_text};
 
+mod allocations;
 mod checksum;
 mod columns;
 mod csv;
@@ -261,7 +263,7 @@ impl Store {
         read().map_err(self.database("read"))
     }
 
-    /// Outcomes of all runs in the file by digest, without their jobs.
+    /// Outcomes of all runs in the file by digest, without their jobs and allocations.
     ///
     /// # Errors
     /// If the file cannot be read.
@@ -347,7 +349,7 @@ impl Store {
     /// If the file cannot be read.
     pub fn jobs(&self, digest: &str) -> Result<Vec<JobRow>, StoreError> {
         let read = || -> rusqlite::Result<_> {
-            let written = schema::read_jobs_checksum(&self.connection, digest)?;
+            let written = schema::read_list_checksum(&self.connection, digest, schema::JOBS_CHECKSUM)?;
             Ok((schema::read_jobs(&self.connection, digest)?, written))
         };
         let (jobs, written) = read().map_err(self.database("read"))?;
@@ -356,6 +358,24 @@ impl Store {
                 Err(self.changed(digest, "list of the jobs of a run"))
             }
             _ => Ok(jobs),
+        }
+    }
+
+    /// Shares that the decisions of one run gave, in their order; empty unless they were kept.
+    ///
+    /// # Errors
+    /// If the file cannot be read.
+    pub fn allocations(&self, digest: &str) -> Result<Vec<AllocationRow>, StoreError> {
+        let read = || -> rusqlite::Result<_> {
+            let written = schema::read_list_checksum(&self.connection, digest, schema::ALLOCATIONS_CHECKSUM)?;
+            Ok((allocations::read(&self.connection, digest)?, written))
+        };
+        let (rows, written) = read().map_err(self.database("read"))?;
+        match written {
+            Some(written) if written != checksum::of_allocations(digest, &rows) => {
+                Err(self.changed(digest, "list of the allocations of a run"))
+            }
+            _ => Ok(rows),
         }
     }
 

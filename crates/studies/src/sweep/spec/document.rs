@@ -43,6 +43,9 @@ pub struct SweepDocument {
     /// Whether to keep every measured job of every run, in the table `jobs`.
     #[serde(default)]
     pub keep_jobs: bool,
+    /// Whether to keep the shares that every decision of every run gave, in the table `allocations`.
+    #[serde(default)]
+    pub keep_allocations: bool,
     /// Published values of the study's metrics. `results show` and `report` show these points beside the study's own, but
     /// not beside those of its short form, which has other runs.
     #[serde(default)]

@@ -72,6 +72,7 @@ impl<'a> Reader<'a> {
             axes,
             stop: document.stop,
             keep_jobs: document.keep_jobs,
+            keep_allocations: document.keep_allocations,
             log: document.log.clone(),
             folder: self.source.folder(),
             skip,

@@ -9,7 +9,7 @@ use apportion::spec::run::sha256;
 use serde_json::{Map, Value, json};
 
 use super::{Row, Study};
-use crate::sweep::outcome::JobRow;
+use crate::sweep::outcome::{AllocationRow, JobRow};
 use crate::sweep::spec::value_text;
 use apportion::metrics::Service;
 use apportion::units::{Dollars, Seconds};
@@ -56,6 +56,16 @@ pub(super) fn of_jobs(digest: &str, jobs: &[JobRow]) -> String {
     };
     let jobs: Vec<Value> = jobs.iter().map(job).collect();
     sha256(json!([digest, jobs]).to_string().as_bytes())
+}
+
+/// Checksum of the shares of a run, in their order.
+pub(super) fn of_allocations(digest: &str, rows: &[AllocationRow]) -> String {
+    let row = |row: &AllocationRow| {
+        let AllocationRow { from, until, job, partner, worker_type, share } = row;
+        json!([number(*from), number(*until), job, partner, worker_type, number(*share)])
+    };
+    let rows: Vec<Value> = rows.iter().map(row).collect();
+    sha256(json!([digest, rows]).to_string().as_bytes())
 }
 
 /// Service of a job, as JSON.

@@ -60,6 +60,7 @@ impl Store {
         for store in &stores {
             for mut row in store.all_rows()? {
                 row.outcome.jobs = store.jobs(&row.digest)?;
+                row.outcome.allocations = store.allocations(&row.digest)?;
                 match rows.get_mut(&row.digest) {
                     None => {
                         rows.insert(row.digest.clone(), (row, store));
@@ -79,6 +80,7 @@ impl Store {
         for mut row in target.all_rows()? {
             if let Some((given, store)) = rows.get(&row.digest) {
                 row.outcome.jobs = target.jobs(&row.digest)?;
+                row.outcome.allocations = target.allocations(&row.digest)?;
                 agree((&row, &target), (given, store))?;
                 there.insert(row.digest.clone(), row);
             }
@@ -99,8 +101,9 @@ impl Store {
 
 fn is_better(row: &Row, kept: &Row) -> bool {
     let (status, other) = (row.outcome.status, kept.outcome.status);
-    status.is_better_than(other)
-        || (status == other && kept.outcome.jobs.is_empty() && !row.outcome.jobs.is_empty())
+    let n_lists =
+        |of: &Row| usize::from(!of.outcome.jobs.is_empty()) + usize::from(!of.outcome.allocations.is_empty());
+    status.is_better_than(other) || (status == other && n_lists(kept) < n_lists(row))
 }
 
 /// Refuses two finished results of one run with different numbers. Values that only one of them has, such as a column newer
@@ -124,6 +127,10 @@ fn agree((one, first): (&Row, &Store), (other, second): (&Row, &Store)) -> Resul
             && !one.outcome.jobs.is_empty()
             && !other.outcome.jobs.is_empty())
         .then(|| "their jobs".to_owned()),
+        (one.outcome.allocations != other.outcome.allocations
+            && !one.outcome.allocations.is_empty()
+            && !other.outcome.allocations.is_empty())
+        .then(|| "their allocations".to_owned()),
     ];
     match numbers.into_iter().chain(lists.into_iter().flatten()).next() {
         None => Ok(()),

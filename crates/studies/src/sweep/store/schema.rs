@@ -9,7 +9,7 @@ use rusqlite::{Connection, OptionalExtension as _, Row as Record, ToSql, Transac
 use serde_json::Value;
 
 use super::columns::{self, Names, quoted};
-use super::{Row, StoreError, Study, checksum, database, is_seed, services};
+use super::{Row, StoreError, Study, allocations, checksum, database, is_seed, services};
 use crate::sweep::outcome::{JobRow, Outcome, Status};
 use crate::sweep::spec::value_text;
 use apportion::metrics::{JOB_COLUMNS, METRICS, Metric};
@@ -20,8 +20,12 @@ const APPLICATION_ID: i32 = 0x4150_5054;
 const SCHEMA_VERSION: i32 = 2;
 /// Versions that can be read.
 const READABLE: std::ops::RangeInclusive<i32> = 1..=SCHEMA_VERSION;
-/// Columns with the checksum of a row of `runs`, and that of its rows in `jobs`; none in rows of version 1.
-const CHECKSUMS: [&str; 2] = ["checksum", "jobs_checksum"];
+/// Column with the checksum of a run's rows in `jobs`.
+pub(super) const JOBS_CHECKSUM: &str = "jobs_checksum";
+/// Column with the checksum of a run's rows in `allocations`; none in rows of before there was this table.
+pub(super) const ALLOCATIONS_CHECKSUM: &str = "allocations_checksum";
+/// Columns with the checksum of a row of `runs`, and those of its rows in other tables; none in rows of version 1.
+const CHECKSUMS: [&str; 3] = ["checksum", JOBS_CHECKSUM, ALLOCATIONS_CHECKSUM];
 
 /// Columns of `runs`, in order.
 fn run_columns(study: &Study) -> Vec<String> {
@@ -70,6 +74,7 @@ pub(super) fn complete(connection: &Connection) -> rusqlite::Result<()> {
              worker_type TEXT NOT NULL, utilization REAL NOT NULL, PRIMARY KEY (digest, worker_type)) WITHOUT ROWID",
     )?;
     services::complete(connection)?;
+    allocations::complete(connection)?;
     if !connection.table_exists(None, "runs")? {
         return Ok(());
     }
@@ -163,7 +168,7 @@ impl ToSql for AxisCell<'_> {
     }
 }
 
-/// Adds a run and its jobs, unless the run is there already.
+/// Adds a run, its jobs and its allocations, unless the run is there already.
 pub(super) fn insert(transaction: &Transaction<'_>, study: &Study, row: &Row) -> rusqlite::Result<()> {
     let columns = run_columns(study);
     let marks = vec!["?"; columns.len()].join(", ");
@@ -175,7 +180,12 @@ pub(super) fn insert(transaction: &Transaction<'_>, study: &Study, row: &Row) ->
     values.extend([&status as &dyn ToSql, &row.outcome.reason, &row.outcome.capacity]);
     values.extend(row.outcome.metrics.iter().map(|value| value as &dyn ToSql));
     values.extend([&row.version as &dyn ToSql, &row.spec, &row.data, &row.seconds]);
-    let checksums = [checksum::of_run(study, row), checksum::of_jobs(&row.digest, &row.outcome.jobs)];
+    let Outcome { jobs, allocations, .. } = &row.outcome;
+    let checksums = [
+        checksum::of_run(study, row),
+        checksum::of_jobs(&row.digest, jobs),
+        checksum::of_allocations(&row.digest, allocations),
+    ];
     values.extend(checksums.iter().map(|checksum| checksum as &dyn ToSql));
     if transaction.prepare_cached(&sql)?.execute(values.as_slice())? == 0 {
         return Ok(());
@@ -186,7 +196,7 @@ pub(super) fn insert(transaction: &Transaction<'_>, study: &Study, row: &Row) ->
     }
     let mut query =
         transaction.prepare_cached("INSERT INTO jobs VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)")?;
-    for job in &row.outcome.jobs {
+    for job in jobs {
         let (id, numbers) = (i64::try_from(job.id).unwrap_or(i64::MAX), job.numbers());
         let [scale_factor, weight, arrival, completion, jct, rho] =
             JOB_COLUMNS.map(|column| columns::value(&column, &numbers));
@@ -202,7 +212,8 @@ pub(super) fn insert(transaction: &Transaction<'_>, study: &Study, row: &Row) ->
             rho
         ])?;
     }
-    services::insert(transaction, &row.digest, &row.outcome.jobs)
+    services::insert(transaction, &row.digest, jobs)?;
+    allocations::insert(transaction, &row.digest, allocations)
 }
 
 /// Whether a run in the file failed or was given up.
@@ -212,10 +223,11 @@ pub(super) fn is_given_up(transaction: &Transaction<'_>, digest: &str) -> rusqli
     Ok(status.and_then(|name| name.parse().ok()).is_some_and(Status::is_given_up))
 }
 
-/// Removes a run and its jobs.
+/// Removes a run, its jobs and its allocations.
 pub(super) fn delete(transaction: &Transaction<'_>, digest: &str) -> rusqlite::Result<()> {
     transaction.execute("DELETE FROM jobs WHERE digest = ?1", [digest])?;
     services::delete(transaction, digest)?;
+    allocations::delete(transaction, digest)?;
     transaction.execute("DELETE FROM utilization WHERE digest = ?1", [digest])?;
     transaction.execute("DELETE FROM runs WHERE digest = ?1", [digest])?;
     Ok(())
@@ -246,12 +258,16 @@ pub(super) fn read_rows(
     Ok(rows)
 }
 
-/// Checksum that was written with the jobs of a run.
-pub(super) fn read_jobs_checksum(connection: &Connection, digest: &str) -> rusqlite::Result<Option<String>> {
-    if !columns::there(connection, "runs")?.contains(CHECKSUMS[1]) {
+/// Checksum that was written with a list of a run, in this column.
+pub(super) fn read_list_checksum(
+    connection: &Connection,
+    digest: &str,
+    column: &str,
+) -> rusqlite::Result<Option<String>> {
+    if !columns::there(connection, "runs")?.contains(column) {
         return Ok(None);
     }
-    let sql = format!("SELECT {} FROM runs WHERE digest = ?1", CHECKSUMS[1]);
+    let sql = format!("SELECT {column} FROM runs WHERE digest = ?1");
     connection.query_row(&sql, [digest], |row| row.get(0)).optional().map(Option::flatten)
 }
 
@@ -337,6 +353,7 @@ fn read_row(record: &Record<'_>, study: &Study) -> rusqlite::Result<Row> {
             metrics,
             utilization: Vec::new(),
             jobs: Vec::new(),
+            allocations: Vec::new(),
         },
         version: record.get(last)?,
         spec: record.get(last + 1)?,

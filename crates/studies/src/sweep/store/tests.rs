@@ -42,6 +42,15 @@ fn row(policy: usize, rate: usize) -> Row {
             share_owed: None,
         }),
     }];
+    let share = |partner: Option<u64>, share: f64| AllocationRow {
+        from: 0.5,
+        until: 2.0,
+        job: 3,
+        partner,
+        worker_type: "fast".to_owned(),
+        share,
+    };
+    outcome.allocations = vec![share(None, 1.0 / 3.0), share(Some(4), 0.5)];
     Row {
         digest: format!("{policy}{rate}"),
         values: vec![study.axes[0].1[policy].clone(), study.axes[1].1[rate].clone(), json!(false)],
@@ -55,6 +64,7 @@ fn row(policy: usize, rate: usize) -> Row {
 
 fn bare(mut row: Row) -> Row {
     row.outcome.jobs.clear();
+    row.outcome.allocations.clear();
     row
 }
 
@@ -73,6 +83,7 @@ fn rows_come_back_whole_and_in_the_order_of_the_grid() {
     let store = Store::open_to_read(folder.path()).unwrap();
     assert_eq!(store.rows().unwrap(), [row(0, 0), row(0, 1), row(1, 0), row(1, 1)].map(bare));
     assert_eq!(store.jobs("01").unwrap(), row(0, 1).outcome.jobs);
+    assert_eq!(store.allocations("01").unwrap(), row(0, 1).outcome.allocations);
     assert_eq!(store.digests().unwrap().len(), 4);
     assert_eq!(store.study(), &study());
 }
@@ -458,6 +469,35 @@ fn results_of_the_first_format_are_gone_on_from() {
     store.keep(&row(1, 0)).unwrap();
     assert_eq!(store.rows().unwrap(), [row(0, 0), row(1, 0)].map(bare));
     assert_eq!(store.jobs("00").unwrap(), row(0, 0).outcome.jobs);
+}
+
+#[test]
+fn allocations_are_added_to_older_results_and_what_was_changed_in_them_is_found() {
+    let folder = folder_with(&[row(0, 0), row(1, 0)]);
+    let path = folder.path().join(FILE);
+    let change = |sql: &str| Connection::open(&path).unwrap().execute_batch(sql).unwrap();
+    change("UPDATE allocations SET share = 0.4 WHERE digest = '00' AND partner = 4");
+    let store = Store::open_to_read(folder.path()).unwrap();
+    let said = store.allocations("00").unwrap_err().to_string();
+    assert!(
+        said.contains("list of the allocations of a run (digest 00) is not what its checksum says"),
+        "{said}"
+    );
+    assert_eq!(store.allocations("10").unwrap(), row(1, 0).outcome.allocations);
+    // A file of before there were allocations.
+    change("DROP TABLE allocations; ALTER TABLE runs DROP COLUMN allocations_checksum");
+    assert_eq!(Store::open_to_read(folder.path()).unwrap().allocations("10").unwrap(), []);
+    let mut store = Store::open(folder.path(), &study()).unwrap();
+    store.keep(&row(1, 1)).unwrap();
+    assert_eq!(store.allocations("11").unwrap(), row(1, 1).outcome.allocations);
+    assert_eq!(store.allocations("10").unwrap(), []);
+    assert_eq!(store.rows().unwrap().len(), 3);
+    let target = TempDir::new().unwrap();
+    let (merged, _) =
+        Store::merge(target.path(), &[folder.path().to_owned(), folder_with(&[row(1, 0)]).path().to_owned()])
+            .unwrap();
+    assert_eq!(merged.allocations("10").unwrap(), row(1, 0).outcome.allocations);
+    assert_eq!(merged.jobs("10").unwrap(), row(1, 0).outcome.jobs);
 }
 
 #[test]
