@@ -9,6 +9,7 @@ use crate::bench_check as check;
 use crate::bench_export::{export, run_one as export_one};
 use crate::bench_process::{Limits, MeasuredCase, Ran, Subject, processor_model, run_child, run_one};
 use crate::bench_tables::{changes, details, flat, footer, heading, overview, reasons, unproven};
+use crate::command_line;
 use crate::conditions::number;
 use crate::exit::Failure;
 use crate::file::{check_folder, check_reread};
@@ -22,6 +23,7 @@ use apportion::spec::{PolicyKind, load_throughputs, path_text};
 use apportion_published::plugin;
 use apportion_studies::benchmark::measure::{DEFAULT, RULE};
 use apportion_studies::benchmark::{Instance, Results, Row, Status};
+use apportion_studies::sweep::today;
 
 /// Measure what decisions cost, by policy, backend and size
 #[derive(Args, Clone, Debug)]
@@ -39,7 +41,7 @@ Instances: osdi20 (jobs drawn from a throughput matrix as published; any matrix 
 (the same, no two jobs alike), random (no two alike; see --types, --heterogeneity, --density), restricted (each job
 on a few of many types). Or snapshots, such as `simulate --save-snapshots DIR` saves.
 
-JSON is one object, {format: apportion/bench-v1, version, system, limit_seconds, rows}; `system.processor` is the
+JSON is one object, {format: apportion/bench-v1, version, command, made_on, system, limit_seconds, rows}; `system.processor` is the
 processor's model, `unknown` where the system does not tell it; a row has
   policy instance n_jobs n_types seed backend partitions
   status        done, declined, failed, infeasible, unbounded, unproven, limit, memory, skipped or error; with a message
@@ -172,7 +174,8 @@ pub(super) fn run(arguments: &BenchArguments, session: &Session) -> Result<(), F
     }
     bar.finish();
     let (n_run, n_cases) = (rows.len(), cases.len());
-    let mut results = Results::new(arguments.limit, rows, processor_model());
+    let mut results =
+        Results::new(arguments.limit, rows, processor_model()).made_by(command_line::typed(), today());
     results.compare_partitions();
     show(&results, session)?;
     if stopped {

@@ -405,13 +405,16 @@ fn measured(spec: &Value, n_arrived: Option<usize>) -> Option<usize> {
 fn benchmark_numbers(results: benchmark::Results) -> benchmark_page::Benchmark {
     let table = bench_tables::flat(&results.rows);
     let system = &results.system;
-    let facts = vec![
+    let made = [("command", &results.command), ("made on", &results.made_on)];
+    let made = made.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value.clone()?)));
+    let mut facts: Vec<(String, String)> = made.collect();
+    facts.extend([
         ("made by".to_owned(), format!("apportion {}", results.version)),
         ("processor".to_owned(), system.processor.clone()),
         ("cores".to_owned(), system.cores.to_string()),
         ("system".to_owned(), format!("{} {}", system.os, system.architecture)),
         ("limit of a case".to_owned(), format!("{} s", results.limit_seconds)),
-    ];
+    ]);
     let case = |row: benchmark::Row| benchmark_page::Case {
         seconds: row.cost_seconds().filter(|_| row.status == benchmark::Status::Done),
         range: row.cost_range_seconds(),

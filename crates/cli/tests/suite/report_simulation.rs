@@ -365,6 +365,7 @@ fn a_benchmark_becomes_a_page() {
             && page.contains("8 cases, 8 done, 4 of them certified optimal"),
         "parts are no backends, and what they give is not certified: see the page"
     );
+    assert!(page.contains("apportion bench --policy max_min_fairness_perf") && page.contains("made on"));
     let (_, cells) = page.split_once("<tbody>").unwrap();
     assert!(!cells.split("</tbody>").next().unwrap().contains("0.000000"), "a gap is small, not nothing");
     let table = fs::read_to_string(at.join("files/cases.csv")).unwrap();

@@ -13,6 +13,7 @@
 //! {
 //!   "format": "apportion/bench-v1",
 //!   "version": "0.1.0",
+//!   "command": "apportion bench --policy …", "made_on": "2026-07-31",
 //!   "system": {"os": "linux", "architecture": "x86_64", "cores": 2, "processor": "AMD EPYC 7B13"},
 //!   "limit_seconds": 3.0,
 //!   "rows": [

@@ -283,6 +283,12 @@ pub struct Results {
     pub format: String,
     /// Version of apportion.
     pub version: String,
+    /// Command that ran the benchmark; null in results of older versions.
+    #[serde(default)]
+    pub command: Option<String>,
+    /// Day on which it ended, as 2026-07-31 in UTC; null in results of older versions.
+    #[serde(default)]
+    pub made_on: Option<String>,
     /// System on which the benchmark ran.
     pub system: System,
     /// Time limit of a case.
@@ -296,7 +302,14 @@ impl Results {
     /// Results of this version on this system. `processor` is the processor's model.
     pub fn new(limit_seconds: f64, rows: Vec<Row>, processor: Option<String>) -> Self {
         let (format, version) = (FORMAT.to_owned(), env!("CARGO_PKG_VERSION").to_owned());
-        Self { format, version, system: System::this(processor), limit_seconds, rows }
+        let (command, made_on, system) = (None, None, System::this(processor));
+        Self { format, version, command, made_on, system, limit_seconds, rows }
+    }
+
+    /// These results with the command and the day on which they were made.
+    #[must_use]
+    pub fn made_by(self, command: String, day: Option<String>) -> Self {
+        Self { command: Some(command), made_on: day, ..self }
     }
 
     /// Parses results of this version or an earlier one. Before there was a column `strategy`, `backend_used` named the
@@ -349,6 +362,7 @@ mod tests {
             serde_json::to_value(Results::new(1.0, vec![row("singles"), row("highs-simplex")], None))
                 .unwrap();
         written["system"].as_object_mut().unwrap().remove("processor");
+        written.as_object_mut().unwrap().retain(|name, _| name != "command" && name != "made_on");
         for row in written["rows"].as_array_mut().unwrap() {
             let row = row.as_object_mut().unwrap();
             row.remove("strategy");
@@ -356,7 +370,7 @@ mod tests {
             row.insert("change_p50_seconds".to_owned(), 0.5.into());
         }
         let read = Results::read(&written.to_string()).unwrap();
-        assert_eq!(read.system.processor, "unknown");
+        assert_eq!((read.system.processor.as_str(), &read.command, &read.made_on), ("unknown", &None, &None));
         let rows = read.rows;
         assert_eq!((rows[0].warm_ups, rows[0].cost_range_seconds()), (None, None));
         let told = |row: &Row| [row.strategy.clone(), row.backend_used.clone()];
