@@ -328,6 +328,44 @@ fn an_older_log_has_the_same_page() {
     assert!(refused(at, &["report", "wrong.jsonl"]).contains("the cluster has no worker type `h100`"));
 }
 
+#[test]
+fn shares_received_stand_against_shares_owed() {
+    let folder = simulated();
+    let at = folder.path();
+    let result: Value = serde_json::from_str(&fs::read_to_string(at.join("run.json")).unwrap()).unwrap();
+    let jobs = result["jobs"].as_array().unwrap();
+    assert_eq!(jobs.len(), 30);
+    let mut charts = Vec::new();
+    for file in ["run.jsonl", "run.json"] {
+        succeed(at, &["report", file, "--out", "page.html", "--assets", "files"]);
+        charts.push(fs::read_to_string(at.join("files/share-received-and-owed.csv")).unwrap());
+    }
+    assert_eq!(charts[0], charts[1], "events and result have the same shares");
+    let lines: Vec<&str> = charts[0].lines().skip(1).collect();
+    assert_eq!(lines.len(), 2 * jobs.len());
+    for (job, (received, owed)) in jobs.iter().zip(lines.iter().zip(&lines[jobs.len()..])) {
+        for (line, series, name) in [(received, "received", "share_received"), (owed, "owed", "share_owed")] {
+            let cells: Vec<&str> = line.split(',').collect();
+            assert!(cells[0].starts_with(series) && cells[1] == format!("job {}", job["id"]), "{line}");
+            let (found, expected) = (cells[2].parse::<f64>().unwrap(), job[name].as_f64().unwrap());
+            assert!((found - 100.0 * expected).abs() < 1e-3, "{line}: {expected}");
+        }
+    }
+    assert!(fs::read_to_string(at.join("page.html")).unwrap().contains("Share received against share owed"));
+    // Of many jobs it is a distribution, and without allocations there is none.
+    let of = |policy: &str| {
+        let run = format!(
+            "simulate --policy {policy} --cluster v100=8 --static 45 --duration 10min --events many.jsonl"
+        );
+        succeed(at, &run.split_whitespace().collect::<Vec<_>>());
+        succeed(at, &["report", "many.jsonl"]);
+        fs::read_to_string(at.join("many.html")).unwrap()
+    };
+    let many = of("max_min_fairness");
+    assert!(many.contains("share received less share owed (percentage points)"));
+    assert!(!of("elastic_optimus").contains("Share received against share owed"));
+}
+
 /// A chart against one number of jobs would be one point.
 #[test]
 fn a_benchmark_of_one_size_has_a_chart_of_bars() {

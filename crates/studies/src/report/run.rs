@@ -229,9 +229,68 @@ fn jobs_and_workers(run: &Run, n_of: usize) -> Section {
             "finish-time fairness ρ (1: as with an equal share to oneself)",
         ),
         Some(utilization),
+        shares(&summary.jobs, n_of),
     ];
     let items = figures.into_iter().flatten().map(Item::Figure).collect();
     Section { title: "How jobs and workers fare".to_owned(), text: Vec::new(), items }
+}
+
+/// The most jobs of which each has bars of its own.
+const BARS_MAX: usize = 40;
+
+/// The chart of the part of its time for which each job had workers, against the part that allocations gave it: bars, or of many jobs
+/// the distribution of the difference. None where no job has both.
+fn shares(jobs: &[JobRecord], n_of: usize) -> Option<Figure> {
+    let of = |job: &JobRecord| job.service.share_received.zip(job.service.share_owed);
+    let both: Vec<(&JobRecord, (f64, f64))> = jobs.iter().filter_map(|job| Some((job, of(job)?))).collect();
+    if both.is_empty() {
+        return None;
+    }
+    let lacking = match n_of.saturating_sub(both.len()) {
+        0 => format!("{} measured jobs", both.len()),
+        n => format!("{n_of} measured jobs, of which {n} have no such numbers"),
+    };
+    let subtitle = format!("parts of the time from a job's arrival to its end; {lacking}");
+    let (name, title) =
+        ("share-received-and-owed".to_owned(), "Share received against share owed".to_owned());
+    let (absent, published) = (Vec::new(), Vec::new());
+    if both.len() > BARS_MAX {
+        let cdf = Cdf::of_part(both.iter().map(|(_, (got, owed))| 100.0 * (got - owed)).collect(), n_of)?;
+        let marks = cdf.points.iter().map(|(x, y)| Some(Mark { n: cdf.n, ..Mark::at(*x, *y) })).collect();
+        return Some(alone(Chart {
+            name,
+            title,
+            subtitle,
+            kind: Kind::Steps,
+            x: Axis::new("share received less share owed (percentage points)"),
+            y: Axis::new("fraction of jobs").from_zero(),
+            rows: Vec::new(),
+            series: vec![Series { name: "jobs".to_owned(), style: 0, marks }],
+            absent,
+            published,
+        }));
+    }
+    let row = |(job, _): &(&JobRecord, _)| (format!("job {}", job.id), 0);
+    let series = |(style, name): (usize, &str), of: fn(&(f64, f64)) -> f64| Series {
+        name: name.to_owned(),
+        style,
+        marks: both.iter().map(|(_, both)| Some(Mark::at(0.0, 100.0 * of(both)))).collect(),
+    };
+    Some(alone(Chart {
+        name,
+        title,
+        subtitle,
+        kind: Kind::Bars,
+        x: Axis::new("part of its time (%)").from_zero(),
+        y: Axis::new("job"),
+        rows: both.iter().map(row).collect(),
+        series: vec![
+            series((0, "received: with workers"), |both| both.0),
+            series((1, "owed: by the allocations"), |both| both.1),
+        ],
+        absent,
+        published,
+    }))
 }
 
 fn jobs(jobs: &[JobRecord]) -> Table {
