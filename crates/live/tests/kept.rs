@@ -5,7 +5,7 @@
 use apportion::{Job, Seconds};
 use apportion_live::core::{How, JobRecord, Outcome, Record};
 use apportion_live::protocol::JobNumber;
-use apportion_live::store::Store;
+use apportion_live::store::{Lines, Store};
 use serde_json::json;
 use tempfile::TempDir;
 
@@ -26,7 +26,7 @@ fn record_of(number: u64, ended: Option<f64>) -> Record {
 
 fn events(store: &Store) -> Vec<i64> {
     let mut numbers = Vec::new();
-    store.events(0, 1_000, |number, _| numbers.push(number)).unwrap();
+    store.lines(Lines::After(0, 1_000), |number, _| numbers.push(number)).unwrap();
     numbers
 }
 

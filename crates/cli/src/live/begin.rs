@@ -80,7 +80,7 @@ pub(super) fn check_prices(
 /// A warning about a state folder without records that holds files of an earlier scheduler, and is treated as a new folder; none if
 /// there are no such files.
 fn doubt(folder: &Path) -> Option<String> {
-    let has_records = fs::metadata(folder.join(RECORDS)).is_ok_and(|file| file.len() > 0);
+    let has_records = folder.join(RECORDS).exists();
     let has_some =
         |name: &&str| fs::read_dir(folder.join(name)).is_ok_and(|mut entries| entries.next().is_some());
     let left = ["agents", "checkpoints"].into_iter().find(has_some).filter(|_| !has_records)?;
@@ -89,6 +89,17 @@ fn doubt(folder: &Path) -> Option<String> {
          If that is not meant, end it and put a back-up in its place",
         folder.display()
     ))
+}
+
+/// Refuses records of no bytes: whatever was acknowledged would be lost without a word.
+fn check_not_empty(records: &Path) -> Result<(), Failure> {
+    if !fs::metadata(records).is_ok_and(|file| file.is_file() && file.len() == 0) {
+        return Ok(());
+    }
+    let message =
+        format!("{} is empty: it was cut short, or a first start was killed at once", records.display());
+    let help = "put a back-up in its place; or remove it, and the next start begins anew, with job 0";
+    Err(Failure::usage(message, Some(help.to_owned())))
 }
 
 /// Starts the scheduler on the records of a folder.
@@ -109,6 +120,7 @@ pub(super) fn start(
         log.warning(&doubt);
     }
     let records = folder.join(RECORDS);
+    check_not_empty(&records)?;
     if Store::is_in_use(&records) {
         let text = format!("another scheduler uses {}: it is given 5 s to end", folder.display());
         log.say(&text, &json!({}));
@@ -120,6 +132,14 @@ pub(super) fn start(
         StartError::Store(StoreError::Sqlite { path, source }) => {
             let action = format!("use {}", path.display());
             Failure::Io { action, source: io::Error::other(source) }
+        }
+        StartError::Store(StoreError::Full { path }) => {
+            let action = format!("use {}", path.display());
+            let source = io::Error::new(
+                io::ErrorKind::StorageFull,
+                "the disk is full: make room on it, and start again",
+            );
+            Failure::Io { action, source }
         }
         StartError::Thread(source) => Failure::Io { action: "start the scheduler".to_owned(), source },
         error => Failure::usage(error.to_string(), None),

@@ -104,7 +104,15 @@ fn records_that_are_missing_beside_what_they_were_of_are_warned_of() {
     let folder = TempDir::new().unwrap();
     let at = folder.path();
     fs::create_dir_all(at.join("state/checkpoints/0-ab")).unwrap();
-    fs::write(at.join("state/scheduler.sqlite"), "").unwrap();
+    // A file that was cut short to nothing is not begun anew without a word.
+    let records = at.join("state/scheduler.sqlite");
+    fs::write(&records, "").unwrap();
+    let said = said_with_2(command(at, &LOCAL).output().unwrap());
+    assert!(
+        said.contains("scheduler.sqlite is empty: it was cut short") && said.contains("remove it"),
+        "{said}"
+    );
+    fs::remove_file(&records).unwrap();
     let served = Served::start(at, &LOCAL);
     let said = served.said_before();
     assert!(

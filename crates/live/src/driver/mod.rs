@@ -4,7 +4,9 @@
 //! Where the disk refuses, nothing is ordered and nothing new is taken until it takes the step: leases run out on their nodes
 //! meanwhile, and [`Client::health`] reports it. Questions are answered.
 
-use std::collections::BTreeMap;
+mod records;
+
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -324,6 +326,7 @@ impl Driver {
             n_asked: 0,
             noted: now,
             keep_events: settings.keep_events,
+            warned: BTreeSet::new(),
         };
         let thread = Builder::new().name("scheduler".into()).spawn(move || work.run(&receiver))?;
         Ok(Self { client, thread: Some(thread) })
@@ -357,6 +360,8 @@ struct Work {
     n_asked: u64,
     noted: Seconds,
     keep_events: u64,
+    /// Warnings of the store that this start has noted.
+    warned: BTreeSet<String>,
 }
 
 impl Work {
@@ -407,8 +412,7 @@ impl Work {
                 self.noted = self.clock.now();
                 // If it fails, the next start assumes that the scheduler was away a little longer.
                 let _ = self.store.note_clock(self.clock.now(), wall_s());
-                // If it fails, it is tried again.
-                let _ = self.store.drop_old(self.keep_events);
+                self.drop_old();
             }
         }
         // If it fails, the next start goes on with the last count on disk.
@@ -456,12 +460,7 @@ impl Work {
             Record::Note(at, note) => Some((at, note)),
             _ => None,
         });
-        {
-            let mut shown = lock(&self.shown);
-            shown.notes.extend(notes);
-            let more = shown.notes.len().saturating_sub(NOTES_MAX);
-            shown.notes.drain(..more);
-        }
+        self.show_notes(notes);
         for effect in step.effects {
             match effect {
                 // An agent that does not listen any more reports again, and gets its orders then.
@@ -476,13 +475,6 @@ impl Work {
                 }
             }
         }
-    }
-
-    /// Sends lines of the event log, if the receiver still waits for them.
-    fn tell_events(&self, which: Lines, sender: &Sender<Events>) {
-        let mut lines = Vec::new();
-        let read = self.store.lines(which, |number, line| lines.push((number, line.to_owned())));
-        let _ = sender.send(read.map(|()| lines).map_err(|error| error.to_string()));
     }
 
     fn show(&mut self, disk: Option<String>) {

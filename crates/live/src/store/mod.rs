@@ -1,16 +1,20 @@
 //! The scheduler's records on disk: one SQLite file, one writer, nothing acknowledged before it is there.
 
+mod damage;
+mod event_log;
+
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use apportion::Seconds;
 use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, params};
-use serde::de::DeserializeOwned;
 use thiserror::Error;
 
-use crate::clock::{Clock, node_now};
+use crate::clock::{Clock, node_now, wall_s};
 use crate::core::{JobRecord, Note, OVER_MAX, Record, ServerRecord, Stored};
 use crate::process::boot_id;
+
+pub use event_log::Passed;
 
 /// The version of the file's layout.
 const VERSION: u32 = 1;
@@ -35,6 +39,9 @@ const LAYOUT: &str = "
         document TEXT NOT NULL, reason TEXT NOT NULL) STRICT;
 ";
 
+/// Tables without which a file of this layout is not whole.
+const NEEDED: [&str; 5] = ["meta", "jobs", "servers", "events", "notes"];
+
 /// Why a store cannot be used.
 #[derive(Debug, Error)]
 #[non_exhaustive]
@@ -53,6 +60,12 @@ pub enum StoreError {
         /// The kind of file that it is, and the remedy.
         what: String,
     },
+    /// There is no room for what is to be written.
+    #[error("{path}: the disk is full: make room on it")]
+    Full {
+        /// The file.
+        path: PathBuf,
+    },
     /// The file cannot be read or written.
     #[error("{path}: {source}")]
     Sqlite {
@@ -61,6 +74,29 @@ pub enum StoreError {
         /// The error of SQLite.
         source: rusqlite::Error,
     },
+}
+
+impl StoreError {
+    /// An error of SQLite at a file, with the remedy where there is one.
+    fn of(path: &Path, source: rusqlite::Error) -> Self {
+        let path = path.to_owned();
+        let what = match source.sqlite_error_code() {
+            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => return Self::InUse { path },
+            Some(ErrorCode::NotADatabase) => "this is no SQLite file; name another folder by --state".to_owned(),
+            Some(ErrorCode::DatabaseCorrupt) => {
+                "this file is damaged, or a part of it is missing: put a back-up of the folder in its place, or name another \
+                 folder by --state"
+                    .to_owned()
+            }
+            Some(ErrorCode::ReadOnly | ErrorCode::CannotOpen | ErrorCode::PermissionDenied) => {
+                "this file cannot be opened to be written: see who may write to the folder, or name another by --state"
+                    .to_owned()
+            }
+            Some(ErrorCode::DiskFull) => return Self::Full { path },
+            _ => return Self::Sqlite { path, source },
+        };
+        Self::Foreign { path, what }
+    }
 }
 
 /// A part of the event log that is asked for.
@@ -85,38 +121,12 @@ impl Store {
     /// # Errors
     /// If another scheduler uses it, it is no such file or another version's, or it cannot be read or written.
     pub fn open(path: &Path) -> Result<(Self, Stored), StoreError> {
-        let fail = |source: rusqlite::Error| {
-            let path = path.to_owned();
-            match source.sqlite_error_code() {
-                Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => StoreError::InUse { path },
-                Some(ErrorCode::NotADatabase) => StoreError::Foreign {
-                    path,
-                    what: "this is no SQLite file; name another folder by --state".into(),
-                },
-                Some(ErrorCode::DatabaseCorrupt) => StoreError::Foreign {
-                    path,
-                    what: "this file is damaged, or a part of it is missing: put a back-up of the folder in its place, or name \
-                           another folder by --state"
-                        .into(),
-                },
-                Some(ErrorCode::ReadOnly | ErrorCode::CannotOpen | ErrorCode::PermissionDenied) => {
-                    StoreError::Foreign {
-                        path,
-                        what: "this file cannot be opened to be written: see who may write to the folder, or name another by \
-                               --state"
-                            .into(),
-                    }
-                }
-                _ => StoreError::Sqlite { path, source },
-            }
-        };
+        let fail = |source| StoreError::of(path, source);
         let connection = Connection::open(path).map_err(fail)?;
         let mut store = Self { path: path.to_owned(), connection };
         let version = store.prepare().map_err(fail)?;
         store.check(version)?;
-        store.connection.execute_batch(LAYOUT).map_err(fail)?;
-        store.connection.pragma_update(None, "application_id", APPLICATION).map_err(fail)?;
-        store.connection.pragma_update(None, "user_version", VERSION).map_err(fail)?;
+        store.lay_out().map_err(fail)?;
         let stored = store.load().map_err(fail)?;
         Ok((store, stored))
     }
@@ -146,13 +156,17 @@ impl Store {
     }
 
     fn check(&self, (application, version): (i32, u32)) -> Result<(), StoreError> {
-        let tables: u32 = self
-            .connection
-            .query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))
-            .map_err(|source| StoreError::Sqlite { path: self.path.clone(), source })?;
+        let tables = self.tables().map_err(|source| StoreError::of(&self.path, source))?;
+        let missing = NEEDED.iter().find(|needed| !tables.iter().any(|table| table == *needed));
         let what = match (application, version) {
-            (APPLICATION, VERSION) => return Ok(()),
-            (0, 0) if tables == 0 => return Ok(()),
+            (APPLICATION, VERSION) => match missing {
+                None => return Ok(()),
+                Some(table) => format!(
+                    "the table `{table}` of this file is missing: put a back-up of the folder in its place, or name another \
+                     folder by --state"
+                ),
+            },
+            (0, 0) if tables.is_empty() => return Ok(()),
             (APPLICATION, other) => {
                 format!(
                     "this is the state of another version (layout {other}, this program has {VERSION}): run that version"
@@ -163,27 +177,48 @@ impl Store {
         Err(StoreError::Foreign { path: self.path.clone(), what })
     }
 
+    fn tables(&self) -> rusqlite::Result<Vec<String>> {
+        let mut statement = self.connection.prepare("SELECT name FROM sqlite_schema")?;
+        statement.query_map([], |row| row.get(0))?.collect()
+    }
+
+    /// Makes the tables of a new file, all or none, with the numbers by which the file is known.
+    fn lay_out(&mut self) -> rusqlite::Result<()> {
+        let transaction = self.connection.transaction()?;
+        transaction.execute_batch(LAYOUT)?;
+        transaction.pragma_update(None, "application_id", APPLICATION)?;
+        transaction.pragma_update(None, "user_version", VERSION)?;
+        transaction.commit()
+    }
+
     /// Reads all that is needed to go on; records that cannot be read are set aside.
     fn load(&mut self) -> rusqlite::Result<Stored> {
         let transaction = self.connection.transaction()?;
-        let mut stored = Stored::default();
-        let epoch: Option<String> = transaction
-            .query_row("SELECT value FROM meta WHERE key = 'epoch'", [], |row| row.get(0))
-            .optional()?;
-        stored.epoch = epoch.and_then(|epoch| epoch.parse().ok()).unwrap_or(0u64) + 1;
-        put_meta(&transaction, "epoch", &stored.epoch.to_string())?;
+        let (mut stored, mut damaged) = (Stored::default(), Vec::new());
+        let number = |text: &str| text.parse::<u64>().map_err(|error| error.to_string());
+        let epoch = damage::meta(&transaction, "epoch", &mut damaged, number)?;
+        stored.epoch = epoch.unwrap_or(0).saturating_add(1);
         // A number of 48 bits, which every reader of JSON takes for a whole number.
         let drawn: i64 = transaction.query_row("SELECT random() & 0xffffffffffff", [], |row| row.get(0))?;
         stored.drawn = drawn.unsigned_abs();
-        stored.jobs =
-            read::<JobRecord>(&transaction, "jobs", "number", "WHERE is_over = 0", &mut stored.set_aside)?;
-        let over = "WHERE is_over = 1";
-        stored.over = read::<JobRecord>(&transaction, "jobs", "number", over, &mut stored.set_aside)?;
+        let jobs = damage::read::<JobRecord>(&transaction, ("jobs", "number"), &mut damaged)?;
+        (stored.over, stored.jobs) = jobs.into_iter().partition(|job| job.outcome.is_some());
         let ended = |job: &JobRecord| job.outcome.as_ref().map_or(Seconds::ZERO, |outcome| outcome.at);
         // Of the jobs that ended at one instant, the ones with the largest numbers count as the last.
         stored.over.sort_by(|one, other| ended(one).total_cmp(&ended(other)));
         stored.over.drain(..stored.over.len().saturating_sub(OVER_MAX));
-        stored.servers = read::<ServerRecord>(&transaction, "servers", "name", "", &mut stored.set_aside)?;
+        stored.servers = damage::read::<ServerRecord>(&transaction, ("servers", "name"), &mut damaged)?;
+        let whole = |text: &str| match serde_json::from_str::<serde::de::IgnoredAny>(text) {
+            Ok(_) => Ok(text.to_owned()),
+            Err(error) => Err(error.to_string()),
+        };
+        stored.scheduler = damage::meta(&transaction, "scheduler", &mut damaged, whole)?;
+        let clock = |text: &str| parsed::<(Seconds, f64)>(text);
+        damage::meta(&transaction, "clock", &mut damaged, clock)?;
+        let node_clock = |text: &str| parsed::<(Seconds, Seconds, String)>(text);
+        damage::meta(&transaction, "node_clock", &mut damaged, node_clock)?;
+        damage::set_aside(&transaction, &damaged)?;
+        put_meta(&transaction, "epoch", &stored.epoch.to_string())?;
         let last: Option<i64> = transaction.query_row(
             "SELECT max(number) FROM (SELECT number FROM jobs UNION ALL
              SELECT CAST(key AS INTEGER) FROM set_aside WHERE from_table = 'jobs')",
@@ -191,19 +226,11 @@ impl Store {
             |row| row.get(0),
         )?;
         stored.next_job = last.map_or(0, |last| last.unsigned_abs() + 1);
-        stored.scheduler = transaction
-            .query_row("SELECT value FROM meta WHERE key = 'scheduler'", [], |row| row.get(0))
-            .optional()?;
-        let round: Option<String> = transaction
-            .query_row(
-                "SELECT line FROM events WHERE line LIKE '%\"round_started\"%' ORDER BY number DESC LIMIT 1",
-                [],
-                |row| row.get(0),
-            )
-            .optional()?;
-        let round = round.and_then(|line| serde_json::from_str::<serde_json::Value>(&line).ok());
-        stored.n_rounds = round.and_then(|line| line["round"].as_u64()).map_or(0, |round| round + 1);
+        stored.n_rounds = event_log::n_rounds(&transaction)?;
         transaction.commit()?;
+        if !damaged.is_empty() {
+            stored.set_aside = damage::sentences(&damaged, &damage::copy(&self.path, &damaged));
+        }
         Ok(stored)
     }
 
@@ -215,22 +242,33 @@ impl Store {
         if records.is_empty() {
             return Ok(());
         }
-        write(&mut self.connection, records)
-            .map_err(|source| StoreError::Sqlite { path: self.path.clone(), source })
+        write(&mut self.connection, records).map_err(|source| StoreError::of(&self.path, source))
     }
 
-    /// The instant of the last record that has one, and the wall clock, in s since 1970, when the store was closed or the clocks
-    /// were last [noted](Self::note_clock).
+    /// The scheduler's clock and the wall clock, in s since 1970, when the store was closed or the clocks were last
+    /// [noted](Self::note_clock). Where that is not known, the last instant in the event log and the notes counts as now.
     ///
     /// # Errors
     /// If the file cannot be read.
     pub fn clock(&self) -> Result<Option<(Seconds, f64)>, StoreError> {
-        let value: Option<String> = self
-            .connection
-            .query_row("SELECT value FROM meta WHERE key = 'clock'", [], |row| row.get(0))
-            .optional()
-            .map_err(|source| StoreError::Sqlite { path: self.path.clone(), source })?;
-        Ok(value.and_then(|value| serde_json::from_str(&value).ok()))
+        let read = || -> rusqlite::Result<Option<(Seconds, f64)>> {
+            let value = self.meta("clock")?;
+            if let Some(clock) = value.and_then(|value| serde_json::from_str(&value).ok()) {
+                return Ok(Some(clock));
+            }
+            let last: Option<f64> = self.connection.query_row(
+                "SELECT max(at_s) FROM (SELECT at_s FROM events UNION ALL SELECT at_s FROM notes)",
+                [],
+                |row| row.get(0),
+            )?;
+            Ok(last.map(|last| (Seconds::new(last.max(0.0)), wall_s())))
+        };
+        read().map_err(|source| StoreError::of(&self.path, source))
+    }
+
+    fn meta(&self, key: &str) -> rusqlite::Result<Option<String>> {
+        let sql = "SELECT value FROM meta WHERE key = ?1";
+        self.connection.query_row(sql, [key], |row| row.get(0)).optional()
     }
 
     /// The scheduler's clock, continued by the node's clock since it was last [noted](Self::note_clock); none if the node has been
@@ -239,11 +277,7 @@ impl Store {
     /// # Errors
     /// If the file cannot be read.
     pub fn node_clock(&self) -> Result<Option<Clock>, StoreError> {
-        let value: Option<String> = self
-            .connection
-            .query_row("SELECT value FROM meta WHERE key = 'node_clock'", [], |row| row.get(0))
-            .optional()
-            .map_err(|source| StoreError::Sqlite { path: self.path.clone(), source })?;
+        let value = self.meta("node_clock").map_err(|source| StoreError::of(&self.path, source))?;
         let noted = value.and_then(|value| serde_json::from_str::<(Seconds, Seconds, String)>(&value).ok());
         let noted = noted.filter(|(_, _, boot)| !boot.is_empty() && *boot == boot_id());
         Ok(noted.and_then(|(at, node, _)| Clock::resumed_on_node(at, node)))
@@ -262,7 +296,7 @@ impl Store {
             put_meta(&transaction, "node_clock", &node)?;
             transaction.commit()
         })();
-        noted.map_err(|source| StoreError::Sqlite { path: self.path.clone(), source })
+        noted.map_err(|source| StoreError::of(&self.path, source))
     }
 
     /// Drops old records. Of the event log the newest `keep_events` lines are kept, of the notes the newest `NOTES_KEPT`, and of
@@ -272,18 +306,17 @@ impl Store {
     /// # Errors
     /// If the file cannot be written.
     pub fn drop_old(&mut self, keep_events: u64) -> Result<(), StoreError> {
-        let drop_all = || -> rusqlite::Result<()> {
-            for (table, kept) in [("events", keep_events), ("notes", NOTES_KEPT)] {
-                let kept = i64::try_from(kept).unwrap_or(i64::MAX);
-                let mut statement = self.connection.prepare_cached(&format!(
-                    "DELETE FROM {table} WHERE number IN (SELECT number FROM {table} WHERE
-                     number <= (SELECT max(number) FROM {table}) - ?1 ORDER BY number LIMIT {DROPPED_AT_ONCE})"
-                ))?;
-                statement.execute([kept])?;
-            }
-            self.drop_jobs()
+        let drop_of = |table: &str, kept: u64| -> rusqlite::Result<()> {
+            let kept = i64::try_from(kept).unwrap_or(i64::MAX);
+            let mut statement = self.connection.prepare_cached(&format!(
+                "DELETE FROM {table} WHERE number IN (SELECT number FROM {table} WHERE
+                 number <= (SELECT max(number) FROM {table}) - ?1 ORDER BY number LIMIT {DROPPED_AT_ONCE})"
+            ))?;
+            statement.execute([kept]).map(drop)
         };
-        drop_all().map_err(|source| StoreError::Sqlite { path: self.path.clone(), source })
+        // One table that is damaged does not keep the others from being dropped of.
+        let dropped = [drop_of("events", keep_events), drop_of("notes", NOTES_KEPT), self.drop_jobs()];
+        dropped.into_iter().collect::<Result<(), _>>().map_err(|source| StoreError::of(&self.path, source))
     }
 
     /// Drops all jobs that are over but the last that ended. The job with the largest number stays, since the next job's number is
@@ -312,96 +345,65 @@ impl Store {
             let mut statement = self
                 .connection
                 .prepare_cached("SELECT at_s, document FROM notes ORDER BY number DESC LIMIT ?1")?;
-            let rows =
-                statement.query_map([most], |row| Ok((row.get::<_, f64>(0)?, row.get::<_, String>(1)?)))?;
+            let mut rows = statement.query([most])?;
             let mut notes = Vec::new();
-            for row in rows {
-                let (at, document) = row?;
+            while let Some(row) = rows.next()? {
                 // A note that cannot be read is left out.
-                if let Ok(note) = serde_json::from_str(&document) {
-                    notes.push((Seconds::new(at), note));
+                if let Ok(note) = serde_json::from_slice(row.get_ref(1)?.as_bytes()?) {
+                    notes.push((Seconds::new(row.get(0)?), note));
                 }
             }
             notes.reverse();
             Ok(notes)
         };
-        read().map_err(|source| StoreError::Sqlite { path: self.path.clone(), source })
+        read().map_err(|source| StoreError::of(&self.path, source))
     }
 
-    /// Passes on lines of the event log, in order, with their numbers.
+    /// Passes on lines of the event log, in order, with their numbers. Lines that are damaged are passed over.
     ///
     /// # Errors
     /// If the file cannot be read.
-    pub fn lines(&self, which: Lines, line: impl FnMut(i64, &str)) -> Result<(), StoreError> {
-        let last = "SELECT coalesce(max(number), 0) FROM events";
-        let (after, most) = match which {
-            Lines::After(after, most) => (after, most),
-            Lines::Last(most) => {
-                let last = self.connection.query_row(last, [], |row| row.get::<_, i64>(0));
-                let last = last.map_err(|source| StoreError::Sqlite { path: self.path.clone(), source })?;
-                (last - i64::from(most), most)
-            }
-        };
-        self.events(after, most, line)
+    pub fn lines(&self, which: Lines, line: impl FnMut(i64, &str)) -> Result<Passed, StoreError> {
+        event_log::read(&self.connection, which, line).map_err(|source| StoreError::of(&self.path, source))
     }
 
-    /// Passes on the lines of the event log after the one of this number, in order, with their numbers; at most `most` of them.
+    /// Sets lines aside that were passed over. Answers sentences about them, and about parts of the event log that are lost.
     ///
     /// # Errors
-    /// If the file cannot be read.
-    pub fn events(&self, after: i64, most: u32, mut line: impl FnMut(i64, &str)) -> Result<(), StoreError> {
-        let mut read = || -> rusqlite::Result<()> {
-            let mut statement = self.connection.prepare_cached(
-                "SELECT number, line FROM events WHERE number > ?1 ORDER BY number LIMIT ?2",
-            )?;
-            let mut rows = statement.query(params![after, most])?;
-            while let Some(row) = rows.next()? {
-                line(row.get(0)?, row.get_ref(1)?.as_str()?);
-            }
-            Ok(())
-        };
-        read().map_err(|source| StoreError::Sqlite { path: self.path.clone(), source })
+    /// If the file cannot be written.
+    pub fn set_aside(&mut self, passed: &Passed) -> Result<Vec<String>, StoreError> {
+        let mut sentences = Vec::new();
+        if !passed.damaged.is_empty() {
+            let moved = (|| {
+                let transaction = self.connection.transaction()?;
+                damage::set_aside(&transaction, &passed.damaged)?;
+                transaction.commit()
+            })();
+            moved.map_err(|source| StoreError::of(&self.path, source))?;
+            sentences = damage::sentences(&passed.damaged, &damage::copy(&self.path, &passed.damaged));
+        }
+        sentences.extend(passed.gaps.iter().map(|gap| {
+            format!(
+                "lines {} to {} of the event log are lost: this part of {} is damaged; put a back-up of the folder in its place \
+                 where you want them back",
+                gap.start(),
+                gap.end(),
+                self.path.display()
+            )
+        }));
+        Ok(sentences)
     }
+}
+
+/// A document in JSON, or why it is none.
+fn parsed<T: serde::de::DeserializeOwned>(text: &str) -> Result<T, String> {
+    serde_json::from_str(text).map_err(|error| error.to_string())
 }
 
 fn put_meta(connection: &Connection, key: &str, value: &str) -> rusqlite::Result<()> {
     let mut statement =
         connection.prepare_cached("INSERT OR REPLACE INTO meta (key, value) VALUES (?1, ?2)")?;
     statement.execute(params![key, value]).map(drop)
-}
-
-/// Reads the documents of a table; documents that cannot be read are moved to the table `set_aside`, and `set_aside` describes
-/// them.
-fn read<T: DeserializeOwned>(
-    connection: &Connection,
-    table: &str,
-    key: &str,
-    which: &str,
-    set_aside: &mut Vec<String>,
-) -> rusqlite::Result<Vec<T>> {
-    let mut statement = connection
-        .prepare(&format!("SELECT CAST({key} AS TEXT), document FROM {table} {which} ORDER BY {key}"))?;
-    let rows = statement.query_map([], |row| Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?)))?;
-    let mut read = Vec::new();
-    let mut unread = Vec::new();
-    for row in rows {
-        let (name, document) = row?;
-        match serde_json::from_str(&document) {
-            Ok(record) => read.push(record),
-            Err(error) => unread.push((name, document, error.to_string())),
-        }
-    }
-    for (name, document, reason) in unread {
-        connection.execute(
-            "INSERT INTO set_aside (from_table, key, document, reason) VALUES (?1, ?2, ?3, ?4)",
-            params![table, name, document, reason],
-        )?;
-        connection.execute(&format!("DELETE FROM {table} WHERE CAST({key} AS TEXT) = ?1"), [&name])?;
-        set_aside.push(format!(
-            "the record of {name} in `{table}` cannot be read and has been set aside: {reason}"
-        ));
-    }
-    Ok(read)
 }
 
 fn write(connection: &mut Connection, records: &[Record]) -> rusqlite::Result<()> {
