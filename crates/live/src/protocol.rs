@@ -174,6 +174,9 @@ pub struct Report {
     /// Why it can start nothing more, its disk being full, in words; none if there is room. Ranks that run there go on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disk: Option<String>,
+    /// Why it offers no worker, in words, if the system that starts its ranks gives it none; none if it does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub closed: Option<String>,
     /// The highest epoch and number of orders taken.
     pub taken: (u64, u64),
     /// Its ranks: all that run, and all that have ended and are not forgotten yet.

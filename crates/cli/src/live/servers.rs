@@ -69,6 +69,7 @@ pub(super) fn run(arguments: &ServersArguments, session: &Session) -> Result<(),
             (Some(true), false) => "drained",
             _ => "silent",
         };
+        let reasons = [&server["drained"], &server["disk"], &server["closed"]];
         let jobs = |jobs: &Value| -> String {
             let jobs: Vec<String> = list(jobs).iter().map(Value::to_string).collect();
             if jobs.is_empty() { "-".to_owned() } else { jobs.join("+") }
@@ -81,7 +82,7 @@ pub(super) fn run(arguments: &ServersArguments, session: &Session) -> Result<(),
             state.into(),
             server["heard_s_ago"].as_f64().map_or(Cell::Empty, |ago| Cell::Number(ago, 1)),
             jobs.join(" ").into(),
-            text(if server["drained"].is_null() { &server["disk"] } else { &server["drained"] }),
+            text(reasons.into_iter().find(|reason| !reason.is_null()).unwrap_or(&Value::Null)),
         ]);
     }
     session.output.table(&table)

@@ -53,6 +53,35 @@ fn a_gang_leaves_a_node_that_slurm_drains() {
     assert!(after["starts"].as_u64() >= Some(2), "{after}");
 }
 
+/// Why Slurm gives this node no job, as the scheduler knows it.
+fn closed(world: &World, node: &str) -> Value {
+    let servers = world.served.as_ref().unwrap().json(world.folder.path(), &["servers"]);
+    let is_it = |server: &&Value| server["server"] == node;
+    servers.as_array().unwrap().iter().find(is_it).map_or(Value::Null, |server| server["closed"].clone())
+}
+
+#[test]
+fn a_job_leaves_a_node_that_is_down_with_what_it_did_and_the_node_comes_back() {
+    let mut world = match World::start(&NODES[..2]) {
+        Ok(world) => world,
+        Err(lacking) => return eprintln!("skipped: faults of a real Slurm: {lacking}"),
+    };
+    serve(&mut world, "6");
+    world.submit(&["--steps", "1000000"], &TRAINER);
+    let before = until(&world, |job| job["state"] == "running" && job["steps"].as_f64() > Some(20.0));
+    let lost = servers(&before).first().unwrap().clone();
+    assert_eq!(closed(&world, &lost), Value::Null);
+    world.slurm.lose_node(&lost);
+    let says_why = |world: &World| closed(world, &lost).as_str().is_some_and(|why| why.contains("DOWN"));
+    world.until("why the node gets no job", says_why);
+    let after = until(&world, |job| job["state"] == "running" && !servers(job).contains(&lost));
+    // Its shim ran on when its node was down, and has heard that it is to stop.
+    assert!(after["checkpointed"].as_f64() > Some(20.0), "{after}");
+    assert!(world.ask(&["servers"]).contains("Slurm gives it no job: "), "{}", world.ask(&["servers"]));
+    world.slurm.start_node(&lost);
+    world.until("the node", |world| closed(world, &lost).is_null());
+}
+
 #[test]
 fn a_scheduler_is_started_right_after_the_controller() {
     let mut world = match World::start(&NODES[..1]) {

@@ -73,7 +73,7 @@ impl Slurm {
             "key" | "pid" | "log" | "seed" => format!("--{file}-file={path}"),
             _ => format!("--{file}={path}"),
         });
-        let (socket, configuration) = (slurm.at("munge.socket"), at("slurm.conf"));
+        let socket = slurm.at("munge.socket");
         slurm.spawn(
             "munged",
             &[&["--foreground", "--force"][..], &flags.each_ref().map(String::as_str)].concat(),
@@ -81,7 +81,7 @@ impl Slurm {
         slurm.wait_for(|_| socket.exists())?;
         slurm.start_controller();
         for (node, _) in nodes {
-            slurm.spawn("slurmd", &["-D", "-N", node, "-f", &configuration]);
+            slurm.start_node(node);
         }
         let n_nodes = nodes.len();
         slurm.wait_for(|slurm| {
@@ -95,6 +95,23 @@ impl Slurm {
         let configuration = self.at("slurm.conf").display().to_string();
         self.spawn("slurmctld", &["-D", "-f", &configuration]);
         self.controller = self.daemons.pop();
+    }
+
+    /// Starts the daemon of a node.
+    pub(crate) fn start_node(&mut self, node: &str) {
+        let configuration = self.at("slurm.conf").display().to_string();
+        self.spawn("slurmd", &["-D", "-N", node, "-f", &configuration]);
+    }
+
+    /// Kills the daemon of a node, and has the controller take the node for down. What runs there goes on.
+    #[cfg(feature = "live")]
+    pub(crate) fn lose_node(&mut self, node: &str) {
+        let daemon = fs::read_to_string(self.at(&format!("slurmd-{node}.pid"))).unwrap();
+        let place = self.daemons.iter().position(|other| other.id().to_string() == daemon.trim()).unwrap();
+        let mut daemon = self.daemons.remove(place);
+        daemon.kill().unwrap();
+        daemon.wait().unwrap();
+        self.said("scontrol", &["update", &format!("NodeName={node}"), "State=DOWN", "Reason=cable"]);
     }
 
     /// Kills the controller, and waits until it is gone.

@@ -165,6 +165,7 @@ impl Agent {
             n_workers: self.server.n_workers,
             is_frozen: false,
             disk: None,
+            closed: None,
             taken: self.taken,
             ranks: self.ranks.iter().map(rank).collect(),
         }

@@ -134,6 +134,8 @@ pub struct ServerView {
     pub drained: Option<String>,
     /// Why nothing can be started there, its disk being full, in the agent's words.
     pub disk: Option<String>,
+    /// Why it offers no worker, as where Slurm says that it is down; none if it offers some.
+    pub closed: Option<String>,
     /// The number of each of its workers in the event log.
     pub workers: Vec<WorkerId>,
     /// The jobs on each of its workers.
@@ -245,6 +247,7 @@ impl Core {
             heard_s_ago: server.last_heard.map(|heard| (self.now - heard).get()),
             drained: server.record.drained.clone(),
             disk: server.disk.clone(),
+            closed: server.closed.clone(),
             workers: server.record.workers.clone(),
             jobs: server.record.workers.iter().map(|worker| self.holders[worker.index()].clone()).collect(),
         };

@@ -1,5 +1,6 @@
 //! The ends of runs and of jobs, and their reasons.
 
+use apportion::Seconds;
 use apportion::simulator::Event;
 
 use super::Core;
@@ -45,8 +46,8 @@ pub(super) fn why_done(ends: &[Option<&End>], progress: &Progress, total_steps: 
     is_well.then_some("its program ended with exit code 0")
 }
 
-/// Judges a run whose ranks have all ended, or that is over although the ends of some ranks are unknown.
-fn judge(run: &LiveRun, total_steps: f64) -> Verdict {
+/// Judges a run whose ranks have all ended, or that is over at `now` although the ends of some ranks are unknown.
+fn judge(run: &LiveRun, total_steps: f64, now: Seconds) -> Verdict {
     let ends: Vec<_> = run.ranks.iter().map(|rank| (rank, rank.known.end())).collect();
     let is_cancelled = run.ending.as_ref().is_some_and(|ending| ending.reason == Reason::Cancelled);
     let of_ranks: Vec<_> = ends.iter().map(|(_, end)| *end).collect();
@@ -99,8 +100,13 @@ fn judge(run: &LiveRun, total_steps: f64) -> Verdict {
     {
         return Verdict::Lost("not all of its ranks could be started in time".into());
     }
-    let is_asked = run.ending.as_ref().is_some_and(|ending| ending.reason == Reason::Preempted);
-    let when = if is_asked { "it was asked to" } else { "its lease was over" };
+    let when = match run.ending.as_ref().map(|ending| &ending.reason) {
+        Some(Reason::Preempted) => "it was asked to",
+        None | Some(Reason::RankEnded) if now < run.until => {
+            "it was asked to before its lease was over, not by its scheduler: by its server, or by Slurm"
+        }
+        _ => "its lease was over",
+    };
     Verdict::Stopped(format!("it stopped when {when}"))
 }
 
@@ -135,7 +141,7 @@ impl Core {
         if !is_confirmed && (!is_over || self.now < self.listens_until || self.is_in_slurms_hands(job, run)) {
             return;
         }
-        let mut verdict = judge(run, job.record.job.total_steps.get());
+        let mut verdict = judge(run, job.record.job.total_steps.get(), self.now);
         if matches!(verdict, Verdict::Completed(_)) {
             self.note_all_done(number);
         }
@@ -369,7 +375,7 @@ impl Core {
         let (id, measured) = (number.in_log(), true);
         let ended = &record.job;
         let event = if how == How::Completed {
-            let isolated = apportion::Seconds::ZERO;
+            let isolated = Seconds::ZERO;
             Event::Completion { at, id, measured, job: ended, isolated }
         } else {
             Event::Dropped { at, id, measured, job: ended }

@@ -55,11 +55,9 @@ impl Core {
         self.is_vacant |= report.n_workers > server.n_workers;
         server.n_workers = report.n_workers;
         server.is_frozen = report.is_frozen;
-        let disk = report
-            .disk
-            .as_ref()
-            .map(|text| text.chars().filter(|c| !c.is_control()).take(DISK_MAX).collect());
-        let disk_before = std::mem::replace(&mut server.disk, disk);
+        let shown = |text: &String| text.chars().filter(|c| !c.is_control()).take(DISK_MAX).collect();
+        let disk_before = std::mem::replace(&mut server.disk, report.disk.as_ref().map(shown));
+        server.closed = report.closed.as_ref().map(shown);
         server.epoch = server.epoch.max(self.epoch);
         if report.taken.0 > server.epoch {
             // It has had orders of another state, or of this one before an older copy was put back.

@@ -45,6 +45,8 @@ pub(super) struct Server {
     pub(super) is_frozen: bool,
     /// Why it can start nothing more, its disk being full, as its agent reports; none if there is room.
     pub(super) disk: Option<String>,
+    /// Why it offers no worker, as its agent reports; none if it does.
+    pub(super) closed: Option<String>,
     /// Runs that it has and that the scheduler does not know: their workers are not free until they have ended.
     pub(super) strays: Vec<(Run, u32)>,
 }
@@ -68,6 +70,7 @@ impl Server {
             n_workers: 0,
             is_frozen: false,
             disk: None,
+            closed: None,
             strays: Vec::new(),
         }
     }

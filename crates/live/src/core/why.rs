@@ -1,5 +1,7 @@
 //! The answer about one job: why it waits, or runs as it does.
 
+use std::collections::BTreeSet;
+
 use apportion::Seconds;
 use apportion::index::{Id, JobId, WorkerTypeId};
 use apportion::mechanism::Priority;
@@ -267,6 +269,7 @@ impl Core {
                 None => because.extend(self.why_without(job, types)),
             },
         }
+        because.extend(job.run.iter().flat_map(|run| self.why_closed(run)));
         because.extend(self.which_sizes(job));
         if self.is_frozen() {
             because
@@ -280,6 +283,15 @@ impl Core {
         because.extend(self.when_decided());
         because.extend(job.record.last_end.iter().map(|end| format!("Its last start: {end}.")));
         because
+    }
+
+    /// Sentences about servers of a run that offer no worker any more.
+    fn why_closed(&self, run: &LiveRun) -> Vec<String> {
+        let left = run.ranks.iter().filter(|rank| rank.known.end().is_none());
+        let names: BTreeSet<&str> = left.map(|rank| rank.server.as_str()).collect();
+        let servers = names.into_iter().filter_map(|name| self.servers.get(name));
+        let closed = servers.filter_map(|server| Some((&server.record.name, server.closed.as_ref()?)));
+        closed.map(|(name, why)| format!("{name} is closed. {why}.")).collect()
     }
 
     /// A sentence that a job waits after a failure, its own or its server's.

@@ -128,6 +128,7 @@ mod tests {
             heard_s_ago: Some(0.1),
             drained,
             disk: None,
+            closed: None,
             workers: [0, 1].map(apportion::index::Id::from_index).to_vec(),
             jobs: vec![vec![crate::protocol::JobNumber(4)], Vec::new()],
         };

@@ -90,6 +90,8 @@ pub(super) enum Event {
     Unreachable(String),
     /// It waits in Slurm, for this reason.
     Waits(String),
+    /// Slurm has given it up, and its ranks may run on for this time.
+    MayRunOn(Seconds),
 }
 
 /// A Slurm job.
@@ -109,6 +111,8 @@ pub(super) struct Batch {
     gone: Option<Seconds>,
     /// The reason for its wait that was last noted.
     said: Option<String>,
+    /// Whether its ranks are waited for although Slurm has given the job up, as was noted.
+    is_waited_for: bool,
 }
 
 impl Batch {
@@ -131,6 +135,7 @@ impl Batch {
             cancelled: None,
             gone: None,
             said: None,
+            is_waited_for: false,
         }
     }
 
@@ -282,6 +287,12 @@ impl Batch {
         if now < *self.gone.get_or_insert(now) + LAST_WORDS {
             return;
         }
+        let over = self.until + self.grace + PATIENCE;
+        if self.may_run_on(entries) && now < over {
+            let is_new = !std::mem::replace(&mut self.is_waited_for, true);
+            events.extend(is_new.then_some(Event::MayRunOn(over - now)));
+            return;
+        }
         let end = self.end_by_slurm(entries);
         let is_fault_of_node = !self.members.iter().any(|member| member.has_begun)
             && entries.last().is_some_and(|entry| ["FAILED", "COMPLETED"].contains(&entry.state.as_str()));
@@ -291,6 +302,13 @@ impl Batch {
             events.push(Event::Refused(why.clone()));
         }
         self.end_all(&end, events);
+    }
+
+    /// Whether its ranks may run on although Slurm does not show the job as one that runs: Slurm gives up the jobs of a node that does
+    /// not answer, or that was set down, whether or not it could kill them, and a controller that has lost its state knows none.
+    fn may_run_on(&self, entries: &[Entry]) -> bool {
+        let has_begun = self.members.iter().any(|member| member.has_begun);
+        entries.last().map_or(has_begun, |entry| entry.state == "NODE_FAIL")
     }
 
     /// The end that Slurm's words mean for ranks which have reported none.

@@ -27,6 +27,8 @@ mod standing;
 mod tools;
 mod watch;
 mod door;
+#[cfg(test)]
+mod tests;
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};

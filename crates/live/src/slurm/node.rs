@@ -197,6 +197,15 @@ impl NodeAgent {
                         found.words.push(format!("{run} waits on {}: {why}", self.at.node.name));
                         continue;
                     }
+                    Event::MayRunOn(time) => {
+                        found.words.push(format!(
+                            "Slurm has given up {run} on {}, where it may run on: it is surely over in {:.0} s, when its lease \
+                             and the grace are, and can be started elsewhere then",
+                            self.at.node.name,
+                            time.get().ceil()
+                        ));
+                        continue;
+                    }
                     Event::Refused(why) => {
                         self.at.pause(now);
                         let pause = PAUSE;

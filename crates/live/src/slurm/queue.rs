@@ -83,7 +83,7 @@ impl Queue {
         Ok(Self { asked, ..Self::parse(&shown, key) })
     }
 
-    fn parse(lines: &[String], key: &str) -> Self {
+    pub(super) fn parse(lines: &[String], key: &str) -> Self {
         let mut entries: BTreeMap<Comment, Vec<Entry>> = BTreeMap::new();
         for line in lines {
             let mut fields = line.splitn(4, '|');

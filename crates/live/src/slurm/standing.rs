@@ -34,6 +34,10 @@ impl Standing {
         report.is_frozen = is_frozen;
         if !gets_jobs {
             report.n_workers = 0;
+            report.closed = Some(match &self.node.unusable {
+                Some(state) => format!("Slurm gives it no job: {state}"),
+                None => "Slurm has refused a job there, and is asked again within a minute".to_owned(),
+            });
         }
         Some(report)
     }
@@ -62,7 +66,8 @@ impl Standing {
         }
         let gone = || Some("it is not a node of the partition any more".to_owned());
         let why = now.map_or_else(gone, |node| node.unusable.clone());
-        let differs = why.is_some() != self.node.unusable.is_some();
+        // A node that was drained may go down, too; that its jobs leave it is no news.
+        let differs = why.as_deref().map(troubles) != self.node.unusable.as_deref().map(troubles);
         self.node.unusable.clone_from(&why);
         if differs {
             let name = &self.node.name;
@@ -73,4 +78,10 @@ impl Standing {
             *reported = NEVER;
         }
     }
+}
+
+/// The words of a node's state without the ones that say whether jobs run there.
+fn troubles(state: &str) -> Vec<&str> {
+    let is_use = |word: &&str| !["ALLOCATED", "COMPLETING", "IDLE", "MIXED"].contains(word);
+    state.split('+').filter(is_use).collect()
 }

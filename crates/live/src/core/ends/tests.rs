@@ -39,7 +39,7 @@ fn run(ends: &[Option<End>], reason: Option<Reason>) -> LiveRun {
 }
 
 fn verdict(ends: &[Option<End>], reason: Option<Reason>) -> Verdict {
-    judge(&run(ends, reason), 100.0)
+    judge(&run(ends, reason), 100.0, Seconds::new(1e9))
 }
 
 /// The name of a verdict, and the server that it counts for.
@@ -60,12 +60,12 @@ fn a_program_that_says_that_it_is_done_is_done_however_others_ended() {
     let ends = [Some(End::Stopped(Some(0))), Some(End::Signal(9)), None];
     let mut done = run(&ends, Some(Reason::Preempted));
     (done.progress.speaks, done.progress.done) = (true, true);
-    assert_eq!(kind(&judge(&done, 100.0)), ("completed", None));
+    assert_eq!(kind(&judge(&done, 100.0, Seconds::new(1e9))), ("completed", None));
     // It is done by its steps, too, but not if rank 0 did not end well.
     (done.progress.done, done.progress.steps) = (false, 100.0);
-    assert_eq!(kind(&judge(&done, 100.0)), ("completed", None));
+    assert_eq!(kind(&judge(&done, 100.0, Seconds::new(1e9))), ("completed", None));
     done.ranks[0].known = Known::Reported(Phase::Ended(End::Stopped(Some(143))));
-    assert_eq!(kind(&judge(&done, 100.0)), ("failed", Some("b")));
+    assert_eq!(kind(&judge(&done, 100.0, Seconds::new(1e9))), ("failed", Some("b")));
 }
 
 #[test]
@@ -149,9 +149,29 @@ fn what_ends_from_outside_is_a_failure_where_it_says_so() {
 #[test]
 fn a_kill_after_the_last_step_was_saved_loses_nothing() {
     let mut killed = run(&[Some(End::Killed)], Some(Reason::Preempted));
-    assert_eq!(kind(&judge(&killed, 100.0)), ("lost", None));
+    assert_eq!(kind(&judge(&killed, 100.0, Seconds::new(1e9))), ("lost", None));
     (killed.progress.speaks, killed.progress.steps, killed.progress.checkpointed) = (true, 40.0, 39.0);
-    assert_eq!(kind(&judge(&killed, 100.0)), ("lost", None));
+    assert_eq!(kind(&judge(&killed, 100.0, Seconds::new(1e9))), ("lost", None));
     killed.progress.checkpointed = 40.0;
-    assert_eq!(kind(&judge(&killed, 100.0)), ("stopped", None));
+    assert_eq!(kind(&judge(&killed, 100.0, Seconds::new(1e9))), ("stopped", None));
+}
+
+#[test]
+fn a_stop_that_no_scheduler_asked_for_is_not_said_to_be_the_lease_s_end() {
+    let said = |reason: Option<Reason>, now: f64| {
+        let mut stopped = run(&[Some(End::Stopped(None))], reason);
+        stopped.until = Seconds::new(10.0);
+        match judge(&stopped, 100.0, Seconds::new(now)) {
+            Verdict::Stopped(why) => why,
+            other => panic!("{other:?}"),
+        }
+    };
+    assert!(
+        said(None, 5.0).contains("before its lease was over, not by its scheduler"),
+        "{}",
+        said(None, 5.0)
+    );
+    assert!(said(Some(Reason::RankEnded), 5.0).contains("not by its scheduler"));
+    assert_eq!(said(None, 11.0), "it stopped when its lease was over");
+    assert_eq!(said(Some(Reason::Preempted), 5.0), "it stopped when it was asked to");
 }
