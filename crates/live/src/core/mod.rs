@@ -62,7 +62,7 @@ pub use situation::{PastView, SITUATION_FORMAT, SituationView};
 pub use spans::{Span, Spans};
 pub use why::{HolderView, TypeView, Why};
 
-use crate::protocol::{JobNumber, Orders, Report};
+use crate::protocol::{JobNumber, Orders, Report, Run};
 
 /// The most jobs that are over and can still be asked about.
 pub const OVER_MAX: usize = 1000;
@@ -139,6 +139,8 @@ pub struct Core {
     servers: BTreeMap<String, Server>,
     /// Servers whose last report was refused, and why.
     refused: BTreeMap<String, String>,
+    /// Starts that were reported and are of no job of these records, as was noted.
+    unknown: BTreeSet<Run>,
     /// The server of each worker, and its place there; none before a server with the worker has joined.
     places: Vec<Option<(String, u32)>>,
     /// The jobs whose runs may be on each worker.
@@ -209,6 +211,7 @@ impl Core {
             over: VecDeque::from(std::mem::take(&mut stored.over)),
             servers: BTreeMap::new(),
             refused: BTreeMap::new(),
+            unknown: BTreeSet::new(),
             places: vec![None; n_workers],
             holders: vec![Vec::new(); n_workers],
             placed: vec![Vec::new(); n_workers],

@@ -235,6 +235,7 @@ impl Core {
                 self.take_late(server, report);
             } else {
                 here.strays.push((report.run, report.worker));
+                self.note_unknown(server, report.run);
             }
             return;
         };
@@ -251,6 +252,25 @@ impl Core {
         if report.rank == 0 {
             self.take_progress(report.run, report.progress);
         }
+    }
+
+    /// Warns once of a start that runs on a server although these records do not have its job.
+    fn note_unknown(&mut self, server: &str, run: Run) {
+        let is_known = self.jobs.contains_key(&run.job)
+            || self.unfit.contains_key(&run.job)
+            || self.over.iter().any(|job| job.number == run.job);
+        if self.unknown.len() >= REFUSED_MAX {
+            self.unknown.clear();
+        }
+        if is_known || !self.unknown.insert(run) {
+            return;
+        }
+        let text = format!(
+            "{server} runs job {} (incarnation {}), which these records do not have, as where an older copy was put back: it is \
+             stopped there; submit it again",
+            run.job, run.incarnation
+        );
+        self.warn(text, None, Some(server.to_owned()));
     }
 
     /// Notes on disk that a reported rank is not waited for any more, before its lease is sent.

@@ -156,6 +156,8 @@ fn a_job_is_not_taken_for_another_of_its_number_that_a_server_still_has() {
     small.nodes[0].start_agent(small.now);
     small.start("v100=1");
     small.until(21.0);
+    let said = "runs job 0 (incarnation 1), which these records do not have";
+    assert_eq!(small.warnings(said), 1, "{:?}", small.notes);
     assert_eq!(small.submit(job(50)), number);
     small.until(60.0);
     let bobs = &small.jobs[&number];
