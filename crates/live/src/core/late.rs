@@ -1,4 +1,4 @@
-//! Ends of runs that are reported after the run was settled as lost. If such a run ended well, its job is done.
+//! Ends of runs that are reported after the run was closed as lost. If such a run ended well, its job is done.
 
 use apportion::simulator::{Event, Slice};
 use apportion::workload::Combination;
@@ -34,7 +34,7 @@ impl UnheardRecord {
 }
 
 impl Core {
-    /// Remembers a run that is settled as lost before all of its ends were reported. `span` is the time of the run that is in what the
+    /// Remembers a run that is closed as lost before all of its ends were reported. `span` is the time of the run that is in what the
     /// job has received.
     pub(super) fn note_unheard(&mut self, number: JobNumber, span: Option<Span>) {
         let beside = self.counted_beside(number);
@@ -64,7 +64,7 @@ impl Core {
         }
     }
 
-    /// Takes the end of a rank of a run that is settled. If the run has ended well, its job is done, and a later start of it is
+    /// Takes the end of a rank of a run that is closed. If the run has ended well, its job is done, and a later start of it is
     /// stopped.
     pub(super) fn take_late(&mut self, server: &str, report: &RankReport) {
         let Phase::Ended(end) = &report.phase else { return };
@@ -105,7 +105,7 @@ impl Core {
         }
     }
 
-    /// Corrects the time of a settled run, and its cost, once its servers report how long it ran.
+    /// Corrects the time of a closed run, and its cost, once its servers report how long it ran.
     fn correct_late(&mut self, number: JobNumber, mut unheard: UnheardRecord, more_steps: f64) {
         let now = self.now;
         let kinds = self.scheduler.cluster().types();

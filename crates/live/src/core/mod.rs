@@ -26,11 +26,11 @@ mod requests;
 mod rounds;
 mod server;
 mod settings;
-mod settle;
 mod situation;
 mod slices;
 mod spans;
 mod speeds;
+mod starts_and_stops;
 mod unfit;
 mod why;
 
@@ -274,9 +274,9 @@ impl Core {
         }
         self.note_rested();
         self.advance();
-        self.settle();
+        self.start_and_stop();
         self.refill();
-        self.settle();
+        self.start_and_stop();
         self.send_orders();
         self.due = self.wake_at();
         std::mem::take(&mut self.step)

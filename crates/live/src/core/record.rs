@@ -71,7 +71,7 @@ pub struct JobRecord {
     /// Why it is done, while a later start of it is still being stopped.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub done: Option<String>,
-    /// Its last starts that were settled although ends of them were unknown: these count when they are reported.
+    /// Its last starts that were closed although ends of them were unknown: these count when they are reported.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unheard: Vec<UnheardRecord>,
     /// How it ended; none while it is active.
@@ -140,7 +140,7 @@ pub struct UnloggedRecord {
     pub price: Option<DollarsPerWorkerHour>,
 }
 
-/// A start of a job that was settled before all of its ends were heard of.
+/// A start of a job that was closed before all of its ends were heard of.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct UnheardRecord {

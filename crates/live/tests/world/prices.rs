@@ -103,7 +103,7 @@ fn what_was_had_before_a_start_costs_what_it_did_then_however_the_scheduler_ende
 
 #[test]
 fn an_end_that_is_heard_of_late_sets_the_cost_right() {
-    // Before it is settled as lost, and after; at one price, and at several.
+    // Before it is closed as lost, and after; at one price, and at several.
     for (back, changes) in [(40.0, 0.0), (130.0, 0.0), (40.0, 9.0), (130.0, 9.0)] {
         let mut small = Small::new("max_min_fairness_perf", &[("v100", 1)]);
         small.nodes[0].ends = Ends::WithTime;

@@ -266,7 +266,7 @@ fn the_end_in_slurm_is_the_end() {
 fn an_end_that_the_scheduler_did_not_wait_for_is_that_of_every_later_run() {
     for (state, end) in [("COMPLETED", End::Exit(0)), ("CANCELLED", End::Stopped(None))] {
         let mut world = World::running(&["n1"]);
-        // The scheduler has settled the first run, and orders a second.
+        // The scheduler has closed the first run, and orders a second.
         world.want(2, &["n2"]);
         world.show(state, 9, "None");
         assert_eq!(world.look(), None);

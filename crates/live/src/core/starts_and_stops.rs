@@ -13,20 +13,21 @@ use super::spans::Spans;
 use crate::protocol::{JobNumber, Run};
 
 impl Core {
-    /// Settles the jobs that were touched, and the jobs that wait for workers that these held.
-    pub(super) fn settle(&mut self) {
+    /// Looks at the jobs that were touched, and at the jobs that wait for workers that these held: runs are extended, stopped or
+    /// ended, and placements without a run are started.
+    pub(super) fn start_and_stop(&mut self) {
         while let Some(number) = self.touched.pop_first() {
             self.note_running(number);
             self.note_news(number);
             self.end_run_if_over(number);
-            self.settle_run(number);
+            self.extend_or_stop(number);
             self.start_if_free(number);
             self.note_news(number);
         }
     }
 
     /// Extends the lease of a run on its placement; asks a run without one, or one that is not whole, to stop.
-    fn settle_run(&mut self, number: JobNumber) {
+    fn extend_or_stop(&mut self, number: JobNumber) {
         let (now, settings) = (self.now, self.settings);
         self.count(number);
         let changed = self.jobs.get(&number).and_then(|job| {
