@@ -177,6 +177,8 @@ pub struct SolveReport {
     pub exchanged: usize,
     /// Was the time for it over before the optimum was found, or chosen among optima? Then the decision is the best found so far.
     pub out_of_time: bool,
+    /// Was the time over before all discounts of a policy that has them were found? Then the shares are without any.
+    pub undiscounted: bool,
     /// What was done otherwise than planned, each with the reason: backends that were tried and not believed, optima that
     /// were not refined.
     pub fallbacks: Vec<String>,

@@ -148,6 +148,14 @@ impl Reach {
 }
 
 impl BoundObjective<'_> {
+    /// The most throughput, or of what else the objective's levels ask for, that each member can have by itself: `[members]`;
+    /// `None` if the objective has no levels.
+    pub fn throughputs_max(&self) -> Option<Vec<f64>> {
+        let inversion = self.objective.inversion()?;
+        let ranges = self.of_members(inversion.throughput(), &Reach::of(self));
+        Some(ranges.into_iter().map(|range| range.upper).collect())
+    }
+
     /// The range of an expression.
     pub(crate) fn range(&self, expression: &Expr, at: At, reach: &Reach) -> Range {
         self.evaluate(expression, at, reach)

@@ -68,6 +68,10 @@ pub(super) fn proven(decision: &Decision) -> Result<(), Failure> {
             );
             Err(Failure::Limit { message })
         }
+        _ if is_late && decision.solve.as_ref().is_some_and(|solve| solve.undiscounted) => {
+            let message = format!("{late}the shares are without the discounts, not all of which were found");
+            Err(Failure::Limit { message })
+        }
         _ if is_late => {
             Err(Failure::Limit { message: format!("{late}the choice among optima was not made") })
         }
@@ -232,7 +236,7 @@ impl<'a> Allocated<'a> {
             bound: report.bound,
             gap_relative: report.gap_relative,
             value_at_measured_throughputs: measured,
-            before_discount: question.is_discounted(),
+            before_discount: question.is_discounted(decision),
         };
         Self {
             policy: question.policy.name(),
@@ -299,7 +303,7 @@ fn summary(question: &Question, decision: &Decision, measured: Option<f64>) -> S
         let seen = if measured.is_some() { " at the throughputs that the policy sees" } else { "" };
         lines.push(format!("objective  {} {value}, bound {bound}{seen}", report.sense.name()));
         lines.extend(measured.map(|value| format!("           {value} at measured throughputs")));
-        if question.is_discounted() {
+        if question.is_discounted(decision) {
             lines.push("           of the shares before the discount, which takes a part of each".to_owned());
         }
         let among = if decision.dropped.is_empty() {

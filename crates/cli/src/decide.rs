@@ -195,9 +195,10 @@ impl Question {
         }
     }
 
-    /// Whether the shares are less than those of the objective, by the policy's discount.
-    pub fn is_discounted(&self) -> bool {
-        self.program.as_ref().is_some_and(|program| program.options().discounted)
+    /// Whether the shares of a decision are less than those of the objective, by the policy's discount.
+    pub fn is_discounted(&self, decision: &Decision) -> bool {
+        let is_left_out = decision.solve.as_ref().is_some_and(|solve| solve.undiscounted);
+        !is_left_out && self.program.as_ref().is_some_and(|program| program.options().discounted)
     }
 
     /// The objective at measured throughputs; none unless the policy sees other ones.

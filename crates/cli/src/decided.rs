@@ -63,6 +63,10 @@ pub(crate) struct Solve<'a> {
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     #[schemars(default)]
     out_of_time: bool,
+    /// Was the time over before all discounts of a policy that has them were found? Then the shares are without any.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[schemars(default)]
+    undiscounted: bool,
     /// Departures from the planned way, each with the reason.
     fallbacks: &'a [String],
 }
@@ -143,6 +147,7 @@ impl<'a> Solve<'a> {
             size: Size { columns: size.columns, rows: size.rows, terms: size.terms },
             exchanged: report.exchanged,
             out_of_time: report.out_of_time,
+            undiscounted: report.undiscounted,
             fallbacks: &report.fallbacks,
         }
     }

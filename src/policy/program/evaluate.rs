@@ -3,11 +3,14 @@
 use crate::allocation::Allocation;
 use crate::index::{Id, JobIndex, WorkerTypeId};
 use crate::policy::decision::PolicyError;
+use crate::policy::program::entity_level::ReachedLevel;
+use crate::policy::program::hierarchy::Hierarchy;
 use crate::policy::program::policy::ProgramPolicy;
 use crate::policy::program::reduce::{Selection, reduce};
 use crate::policy::view::ThroughputView;
 use crate::problem::Problem;
 use crate::program::{Got, Point};
+use crate::spec::Fidelity;
 
 impl ProgramPolicy {
     /// The policy's objective at an allocation, for measured throughputs; `None` if the policy itself sees these.
@@ -48,7 +51,13 @@ impl ProgramPolicy {
             .objective
             .bind(&reduced.instance)
             .map_err(|error| self.bind_error(&error, &reduced))?;
-        Ok(bound.value(&point(problem, view, allocation)))
+        let point = point(problem, view, allocation);
+        let published = self.options.fidelity == Fidelity::Published;
+        let hierarchy =
+            self.options.hierarchical.then(|| Hierarchy::new(problem, &reduced.classes, published));
+        let level = hierarchy.as_ref().and_then(|hierarchy| ReachedLevel::unraised(&bound, Some(hierarchy)));
+        let reached = level.zip(bound.throughputs(&point));
+        Ok(reached.map_or_else(|| bound.value(&point), |((level, _), reached)| level.at(&reached)))
     }
 }
 

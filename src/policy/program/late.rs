@@ -1,16 +1,21 @@
 //! Decisions whose time is over: the best allocation found so far.
 //!
-//! It is an answer to some program of the decision, the isolated share or, where a constraint allows neither, no time for any
-//! job; whichever has the best value. The bound is the tightest that was proven, or follows from the ranges of the jobs' data.
+//! It is an answer to some program of the decision, the isolated share, in a hierarchy also the share by the weight that falls
+//! to each job or, where a constraint allows none of these, no time for any job; whichever has the best value. The bound is the
+//! tightest that was proven, or follows from the ranges of the jobs' data. Where time is over before all discounts of a policy
+//! that has them are found, the answer is the shares without any, and its value is that of these.
 
 use crate::policy::decision::PolicyError;
+use crate::policy::program::entity_level::ReachedLevel;
 use crate::policy::program::hierarchy::Hierarchy;
 use crate::policy::program::idle::use_idle;
 use crate::policy::program::optimum::Optimum;
-use crate::policy::program::policy::ProgramPolicy;
+use crate::policy::program::policy::{Decided, ProgramPolicy};
 use crate::policy::program::program_columns::ProgramColumns;
 use crate::policy::program::rounding::MISSED_MAX;
-use crate::program::Sense;
+use crate::policy::program::water_filling::FirstLevel;
+use crate::problem::Problem;
+use crate::program::{BoundObjective, Column, Sense};
 use crate::solver::certificate::TOLERANCE;
 
 /// What becomes of a decision that is not made within its time.
@@ -29,6 +34,8 @@ pub(super) struct FoundSoFar {
     class_time: Vec<f64>,
     /// The tightest proven bound on the objective.
     bound: Option<f64>,
+    /// The level that water filling raises first.
+    level: Option<ReachedLevel>,
 }
 
 impl FoundSoFar {
@@ -41,6 +48,22 @@ impl FoundSoFar {
     /// Forgets class times, which are of other columns from now on.
     pub(super) fn forget_class_time(&mut self) {
         self.class_time.clear();
+    }
+
+    /// Keeps the level that water filling raises first, which it has not raised yet.
+    pub(super) fn keep_level(&mut self, level: ReachedLevel) {
+        self.level = Some(level);
+    }
+
+    /// Keeps how far the first level was raised.
+    pub(super) fn raise_level(&mut self, first: &FirstLevel) {
+        self.level = self.level.take().map(|level| level.raised(first.clone()));
+    }
+
+    /// The level that water filling raises first, as far as it is raised.
+    #[cfg(test)]
+    pub(super) fn level_of_entities(&self) -> Option<&ReachedLevel> {
+        self.level.as_ref()
     }
 
     /// Keeps a bound that no allocation is better than.
@@ -75,34 +98,46 @@ impl ProgramPolicy {
         hierarchy: Option<&Hierarchy>,
     ) -> Result<Optimum, PolicyError> {
         let outcome = self.optimum(columns, hierarchy);
-        // Levels of a hierarchy and discounts are no objectives of one allocation.
-        if outcome.is_ok() || !self.is_late() || hierarchy.is_some() || self.options.discounted {
+        if outcome.is_ok() || !self.is_late() {
             return outcome;
         }
-        self.best_found(columns).map_or(outcome, Ok)
+        self.best_found(columns, hierarchy).map_or(outcome, Ok)
     }
 
     /// The best allocation found so far; none if constraints allow none that is known.
-    fn best_found(&mut self, columns: &mut ProgramColumns<'_>) -> Option<Optimum> {
+    fn best_found(
+        &mut self,
+        columns: &mut ProgramColumns<'_>,
+        hierarchy: Option<&Hierarchy>,
+    ) -> Option<Optimum> {
         let bound = columns.bound();
         let sense = bound.objective().sense();
-        let found = &mut self.solver.found_so_far;
-        let (mut last, mut proven) = (std::mem::take(&mut found.class_time), found.bound.take());
+        let FoundSoFar { class_time: mut last, bound: proven, level } =
+            std::mem::take(&mut self.solver.found_so_far);
+        let proven =
+            proven.or_else(|| level.as_ref().filter(|level| level.is_raised()).map(ReachedLevel::bound));
+        // Without entities, the objective itself is the level.
+        let level = hierarchy.and_then(|hierarchy| {
+            level.or_else(|| ReachedLevel::unraised(&bound, Some(hierarchy)).map(|(level, _)| level))
+        });
         last.resize(bound.columns().len(), 0.0);
         let mut isolated = bound.isolated();
         isolated.resize(bound.columns().len(), 0.0);
         let nothing = vec![0.0; isolated.len()];
+        let by_weight = hierarchy.map(|hierarchy| by_weight(&bound, hierarchy));
         let equal_share = &columns.reduced().equal_share;
         let better = |one: f64, other: f64| match sense {
             Sense::Maximize => one > other,
             Sense::Minimize => one < other,
         };
         let mut best: Option<(f64, Vec<f64>)> = None;
-        for class_time in [last, isolated, nothing] {
+        for class_time in [Some(last), Some(isolated), by_weight, Some(nothing)].into_iter().flatten() {
             let class_time = use_idle(&bound, equal_share, &class_time).unwrap_or(class_time);
             let point = bound.point(&class_time);
-            let value = bound.value(&point);
-            if bound.violation(&point) > TOLERANCE || value.is_nan() {
+            let reached = level.as_ref().zip(bound.throughputs(&point));
+            let value = reached.map_or_else(|| bound.value(&point), |(level, reached)| level.at(&reached));
+            let is_number = !value.is_nan() && class_time.iter().all(|time| time.is_finite());
+            if bound.violation(&point) > TOLERANCE || !is_number {
                 continue;
             }
             if best.as_ref().is_none_or(|(known, _)| better(value, *known)) {
@@ -112,20 +147,67 @@ impl ProgramPolicy {
         let (_, class_time) = best?;
         let missed = self.droppable.then(|| bound.missed(&bound.point(&class_time), MISSED_MAX));
         // A bound that was proven with constraints that are now dropped is none.
-        if missed.as_ref().is_some_and(|missed| missed.contains(&true)) {
-            proven = None;
-        }
-        let bound = proven.unwrap_or_else(|| bound.ideal());
+        let still_proven = missed.as_ref().is_none_or(|missed| !missed.contains(&true));
+        let ideal = || level.as_ref().and_then(|level| level.ideal(&bound)).unwrap_or_else(|| bound.ideal());
+        let optimum_bound = proven.filter(|_| still_proven).unwrap_or_else(ideal);
         if let Some(missed) = missed {
             columns.drop_constraints(missed);
         }
+        self.report_late("the best allocation found so far");
+        self.solver.report().undiscounted = self.options.discounted;
+        Some(Optimum { reached: level, ..Optimum::without_program(class_time, optimum_bound) })
+    }
+
+    /// Reports that the time for the decision was over, and what it is then.
+    fn report_late(&mut self, what: &str) {
         let report = self.solver.report();
         report.out_of_time = true;
-        report
-            .fallbacks
-            .push("the time for the decision was over: the best allocation found so far".to_owned());
-        Some(Optimum::without_program(class_time, bound))
+        report.fallbacks.push(format!("the time for the decision was over: {what}"));
     }
+
+    /// Discounts a decision or, where the time for that is over and the best so far is asked for, leaves it without discounts.
+    pub(super) fn discount_in_time(
+        &mut self,
+        problem: &Problem,
+        decided: &mut Decided,
+    ) -> Result<(), PolicyError> {
+        if !self.options.discounted || self.solver.report().undiscounted {
+            return Ok(());
+        }
+        let without = decided.decision.clone();
+        let outcome = self.discount(problem, decided);
+        if outcome.is_ok() || !self.is_late() {
+            return outcome;
+        }
+        decided.decision = without;
+        decided.optimum.discounts.clear();
+        self.report_late("shares without the discounts, not all of which were found");
+        self.solver.report().undiscounted = true;
+        Ok(())
+    }
+}
+
+/// Shares by the weight that falls to each job at first, as class times: w_j · weight/(Σ weight · s_m), each job's row divided by
+/// max(1, its sum): [columns].
+fn by_weight(bound: &BoundObjective<'_>, hierarchy: &Hierarchy) -> Vec<f64> {
+    let instance = bound.instance();
+    let n = instance.n_members();
+    let weights = hierarchy.weights(&vec![false; n]);
+    let total: f64 = weights.iter().zip(&instance.multiplicity).map(|(weight, jobs)| weight * jobs).sum();
+    let share = |member: usize, worker_type: usize| {
+        instance.capacity[worker_type] * weights[member] / (total * instance.scale_factor[member])
+    };
+    let mut time = vec![0.0; n];
+    let alone = || bound.columns().iter().filter(|column| column.combination < n);
+    alone().for_each(|column| time[column.combination] += share(column.combination, column.worker_type));
+    let class_time = |column: &Column| {
+        let member = column.combination;
+        if member >= n {
+            return 0.0;
+        }
+        share(member, column.worker_type) / time[member].max(1.0) * instance.multiplicity[member]
+    };
+    bound.columns().iter().map(class_time).collect()
 }
 
 #[cfg(test)]
@@ -243,10 +325,10 @@ mod tests {
         let optimum = decision.objective.unwrap();
         policy.solver.found_so_far.keep_class_time(&solved.class_time);
         policy.solver.found_so_far.keep_bound(optimum.bound, Sense::Maximize);
-        let best = policy.best_found(&mut columns).unwrap();
+        let best = policy.best_found(&mut columns, None).unwrap();
         let value = columns.bound().value(&columns.bound().point(&best.class_time));
         assert!((value - optimum.value).abs() < 1e-6 && (best.bound - optimum.bound).abs() < 1e-9);
-        let isolated = policy.best_found(&mut columns).unwrap();
+        let isolated = policy.best_found(&mut columns, None).unwrap();
         let worse = columns.bound().value(&columns.bound().point(&isolated.class_time));
         assert!(worse < value - 1e-3 && isolated.bound >= optimum.bound - 1e-9, "{worse} {value}");
     }

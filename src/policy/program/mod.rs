@@ -6,6 +6,7 @@ mod conflict;
 mod crash;
 mod discount;
 mod droppable;
+mod entity_level;
 mod errors;
 mod evaluate;
 mod exchange;
@@ -61,3 +62,5 @@ mod strategy_tests;
 mod cluster_tests;
 #[cfg(test)]
 mod conflict_tests;
+#[cfg(test)]
+mod late_tests;

@@ -1,11 +1,12 @@
 //! The optimum of a decision's objective: class times, the value that they reach, the bound that proves it, and the
 //! program that explains it.
 
+use crate::policy::program::entity_level::ReachedLevel;
 use crate::policy::program::options::{ProgramOptions, Refine};
 use crate::policy::program::recorded::Purpose;
 use crate::policy::program::solver_context::Answer;
-use crate::policy::program::water_filling::{FirstLevel, SaturationDuals};
-use crate::program::{BoundObjective, Demand, Formulation, LevelForm, Point, Route, Sense};
+use crate::policy::program::water_filling::SaturationDuals;
+use crate::program::{BoundObjective, Demand, Formulation, LevelForm, Point, Route};
 
 /// The relative distance of the optimum from the level tried last up to which prices there explain the optimum.
 const TRIED_MAX: f64 = 1e-6;
@@ -119,43 +120,6 @@ impl Optimum {
     /// Whether the program that explains the optimum is one at a level that was only tried, away from the optimum.
     pub(super) fn explains_another_level(&self) -> bool {
         matches!(self.explaining, ExplainingProgram::Tried { level, .. } if is_another_level(level, self.bound))
-    }
-}
-
-/// The level that weighted entities reach together, as a function of throughputs.
-#[derive(Clone, Debug)]
-pub(super) struct ReachedLevel {
-    pub(super) first: FirstLevel,
-    /// The throughput of each member at a level of 0: [members].
-    pub(super) base: Vec<f64>,
-    /// Whether the inverse of the level is raised.
-    pub(super) inverse: bool,
-    /// Levels that no throughput changes.
-    pub(super) fixed: Vec<f64>,
-    pub(super) sense: Sense,
-}
-
-impl ReachedLevel {
-    /// The level that all members keep at these throughputs: [members].
-    fn at(&self, throughputs: &[f64]) -> f64 {
-        self.of_raised(self.first.kept_by(throughputs, &self.base))
-    }
-
-    /// A bound on the level that no allocation is better than.
-    pub(super) fn bound(&self) -> f64 {
-        self.of_raised(self.first.bound)
-    }
-
-    /// The level, or its inverse where that is raised, with the levels that no throughput changes.
-    fn of_raised(&self, level: f64) -> f64 {
-        let raised = if self.inverse { level.recip() } else { level };
-        self.fixed.iter().copied().fold(
-            raised,
-            match self.sense {
-                Sense::Maximize => f64::min,
-                Sense::Minimize => f64::max,
-            },
-        )
     }
 }
 

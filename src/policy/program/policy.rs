@@ -160,9 +160,7 @@ impl ProgramPolicy {
             .unwrap_or_default();
         let decided = self.decide_dropping_fewest(problem, &isolated_elapsed);
         let decided = decided.and_then(|mut decided| {
-            if self.options.discounted {
-                self.discount(problem, &mut decided)?;
-            }
+            self.discount_in_time(problem, &mut decided)?;
             Ok(decided)
         });
         // A decision that was broken off is an error, whatever came of it.
@@ -211,7 +209,7 @@ impl ProgramPolicy {
             let mut columns_of_jobs =
                 self.program_columns(problem, &objective, &self.selection(isolated_elapsed, &[], false))?;
             self.solver.set_classes(&columns_of_jobs.reduced().classes);
-            self.drop_fewest(&mut columns_of_jobs)?;
+            settled(self, &mut columns_of_jobs)?;
             let dropped = &columns_of_jobs.reduced().instance.dropped;
             columns = self.program_columns(
                 problem,
@@ -219,7 +217,7 @@ impl ProgramPolicy {
                 &self.selection(isolated_elapsed, dropped, classes),
             )?;
             self.solver.set_classes(&columns.reduced().classes);
-            self.drop_fewest(&mut columns)?;
+            settled(self, &mut columns)?;
         }
         let hierarchy = |classes| Hierarchy::new(problem, classes, published);
         let hierarchy = self.options.hierarchical.then(|| hierarchy(&columns.reduced().classes));
@@ -319,7 +317,7 @@ impl ProgramPolicy {
     }
 
     /// Discounts the time of jobs in a decision by the partial allocation mechanism; the discounts are kept in its optimum.
-    fn discount(&mut self, problem: &Problem, decided: &mut Decided) -> Result<(), PolicyError> {
+    pub(super) fn discount(&mut self, problem: &Problem, decided: &mut Decided) -> Result<(), PolicyError> {
         let Decided { reduced, optimum: solved, decision } = decided;
         let (clock, before) = (Stopwatch::start(), self.solver.report().seconds);
         let objective = self.options.objective.clone();

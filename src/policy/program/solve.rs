@@ -1,12 +1,13 @@
 //! The optimum of a bound objective, by its route: class times, the value that they reach, and the bound that proves it.
 
 use crate::policy::program::barrier_weights;
-use crate::policy::program::hierarchy::{Hierarchy, Rates};
+use crate::policy::program::entity_level::ReachedLevel;
+use crate::policy::program::hierarchy::Hierarchy;
 use crate::policy::program::idle::use_idle;
 use crate::policy::program::kinds::{BoundUse, KindProgram};
 use crate::policy::program::levels;
 use crate::policy::program::optimum::{
-    ExplainingProgram, Optimum, OptimumKind, ReachedLevel, Refinement, is_another_level,
+    ExplainingProgram, Optimum, OptimumKind, Refinement, is_another_level,
 };
 use crate::policy::program::parametric::best_worst;
 use crate::policy::program::program_columns::{ProgramColumns, SolvedFormulation, clear_forbidden};
@@ -16,7 +17,7 @@ use crate::policy::program::solver_context::{FirstMethod, SolverContext, Solving
 use crate::policy::program::strategy::{GaveUp, Strategy, Unfit, after_giving_up, strategy};
 use crate::policy::program::tolerances::{EASING_FROM_TOLERANCE, GIVEN_UP_REFINING};
 use crate::policy::program::water_filling::{self, FilledByPrograms, FirstLevel};
-use crate::program::{BoundObjective, Demand, Formulation, LevelCoefficients, LevelForm, Sense};
+use crate::program::{BoundObjective, Demand, Formulation, Sense};
 use crate::solver::SolveError;
 
 /// The part of the optimum that an interior refinement gives up, so that its program has an interior.
@@ -69,24 +70,14 @@ impl Task<'_, '_> {
 
     /// The lexicographic optimum, with weights that fall through entities if there are any.
     fn solve_lexicographic(&mut self, solver: &mut SolverContext) -> Result<Optimum, SolvingError> {
-        let levels = self.columns.bound().levels_kept().ok_or(SolvingError::NoLevels)?;
-        let instance = &self.columns.reduced().instance;
-        let n = instance.n_members();
-        let coefficients: Vec<LevelCoefficients> =
-            (0..n).map(|member| levels.coefficients(member).unwrap_or_default()).collect();
-        let base: Vec<f64> = coefficients.iter().map(|of| of.base.max(0.0)).collect();
-        let rates = Rates { slope: self.rates(&coefficients), hierarchy: self.hierarchy };
-        let inverse = levels.form() == LevelForm::AffineInInverse;
-        // A level that no throughput changes, as a factor of it is 0, bounds the first level.
-        let fixed = (0..n).filter(|member| levels.coefficients(*member).is_none());
-        let fixed: Vec<f64> = fixed.map(|member| levels.level(member, 0.0)).collect();
-        let sense = self.columns.objective().sense();
-        let of_first = |first: FirstLevel| ReachedLevel {
-            first,
-            base: base.clone(),
-            inverse,
-            fixed: fixed.clone(),
-            sense,
+        let unraised = ReachedLevel::unraised(&self.columns.bound(), self.hierarchy);
+        let (unraised, rates) = unraised.ok_or(SolvingError::NoLevels)?;
+        let (base, inverse) = (unraised.base().to_vec(), unraised.is_inverse());
+        solver.found_so_far.keep_level(unraised.clone());
+        let hierarchy = self.hierarchy;
+        let of_first = |first: FirstLevel| {
+            let reached = unraised.clone().raised(first);
+            (reached.bound(), hierarchy.map(|_| reached))
         };
         solver.set_purpose(Purpose::FirstLevel { inverse });
         let filled = match solver.strategy() {
@@ -98,9 +89,7 @@ impl Task<'_, '_> {
             None => {}
             Some(Err(why)) => solver.give_up(why, after_giving_up(self.columns))?,
             Some(Ok(filled)) => {
-                let reached = of_first(filled.first);
-                let bound = reached.bound();
-                let reached = self.hierarchy.map(|_| reached);
+                let (bound, reached) = of_first(filled.first);
                 return Ok(Optimum { reached, ..Optimum::without_program(filled.class_time, bound) });
             }
         }
@@ -110,28 +99,17 @@ impl Task<'_, '_> {
             // Every allocation with the final throughputs is an optimum: take their centre.
             filled.class_time = self.centre_at(solver, &filled.throughputs)?;
         }
-        let reached = of_first(filled.first);
-        let bound = reached.bound();
+        let (bound, reached) = of_first(filled.first);
         // Where the inverse of the level is raised, prices are changes of the inverse: d(1/u) = −du/u².
         let price_factor = if inverse { -bound * bound } else { 1.0 };
         Ok(Optimum {
-            reached: self.hierarchy.map(|_| reached),
+            reached,
             explaining: ExplainingProgram::Kept(Box::new(first_level.formulation)),
             answer: Some(first_level.answer),
             price_factor,
             saturation_duals: Some(saturation_duals),
             ..Optimum::without_program(filled.class_time, bound)
         })
-    }
-
-    /// The rise of throughputs per unit of the level or, in a hierarchy, per unit of the level times weight: [members].
-    fn rates(&self, coefficients: &[LevelCoefficients]) -> Vec<f64> {
-        let slopes = coefficients.iter().map(|of| of.slope);
-        match (self.hierarchy, self.columns.reduced().instance.data.get("weight")) {
-            // The slope is proportional to the weight: divide the job's own out, for the hierarchy sets another.
-            (Some(_), Some(weights)) => slopes.zip(weights).map(|(slope, weight)| slope / weight).collect(),
-            _ => slopes.collect(),
-        }
     }
 
     fn solve_parametric(&mut self, solver: &mut SolverContext) -> Result<Optimum, SolvingError> {

@@ -145,7 +145,13 @@ fn the_value_at_measured_speeds_stands_beside_that_of_a_policy_blind_to_them() {
 #[test]
 fn a_decision_that_is_late_is_the_best_found_so_far() {
     for command in ["allocate", "explain"] {
-        for policy in ["max_min_fairness_perf", "proportional_fairness", "min_total_duration_perf"] {
+        for policy in [
+            "max_min_fairness_perf",
+            "proportional_fairness",
+            "min_total_duration_perf",
+            "max_min_fairness_hierarchical_perf",
+            "max_min_fairness_strategy_proof",
+        ] {
             let late = [command, "--policy", policy, "examples/snapshot.yaml", "--time-limit", "1e-9"];
             let ran = apportion(&late, "");
             assert_eq!(ran.code, Some(4), "{policy}: {}", ran.stderr);
@@ -155,6 +161,9 @@ fn a_decision_that_is_late_is_the_best_found_so_far() {
             let answer: serde_json::Value = serde_json::from_str(&ran.stdout).expect("JSON");
             assert_eq!((ran.code, &answer["certificate"]["optimal"]), (Some(4), &false.into()), "{policy}");
             assert_eq!(answer["solve"]["out_of_time"], true);
+            let is_undiscounted = answer["solve"]["undiscounted"] == true;
+            assert_eq!(is_undiscounted, policy == "max_min_fairness_strategy_proof");
+            assert!(answer["objective"]["before_discount"].is_null(), "{answer}");
             let number = |name: &str| answer["objective"][name].as_f64().expect("a number");
             let best =
                 if answer["objective"]["sense"] == "maximize" { number("bound") } else { -number("bound") };

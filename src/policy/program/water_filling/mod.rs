@@ -48,6 +48,11 @@ impl LexicographicOptimum {
 }
 
 impl FirstLevel {
+    /// The first level before a program raised it: nothing is known of how high it is.
+    pub(super) fn unraised(slope: Vec<f64>) -> Self {
+        Self { level: f64::INFINITY, bound: f64::INFINITY, slope }
+    }
+
     /// The first level, or the lower one that all `throughputs` reach above `base`, [members] each.
     pub(super) fn kept_by(&self, throughputs: &[f64], base: &[f64]) -> f64 {
         let Self { level, slope, .. } = self;
@@ -137,7 +142,11 @@ fn water_fill<O: Oracle>(
             *reached += slope * level.max(0.0);
         }
         state.cap(&throughputs);
-        first.get_or_insert(FirstLevel { level, bound, slope });
+        if first.is_none() {
+            let raised = FirstLevel { level, bound, slope };
+            solver.found_so_far.raise_level(&raised);
+            first = Some(raised);
+        }
         oracle.skip(solver, &mut state, rates);
     }
 }
