@@ -1,6 +1,6 @@
 //! The service of each job: its wait, its workers, its cost, and its share.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
 use serde::{Deserialize, Serialize, Serializer};
@@ -85,7 +85,11 @@ impl Account {
 }
 
 /// Accounts by job. They are looked up several times a round for each job that runs.
-type Accounts = HashMap<JobId, Account, BuildHasherDefault<IdHasher>>;
+#[expect(
+    clippy::disallowed_types,
+    reason = "nothing depends on its order; it is written in the order of ids"
+)]
+type Accounts = std::collections::HashMap<JobId, Account, BuildHasherDefault<IdHasher>>;
 
 /// A hash of an id, by multiplication: ids count up from 0.
 #[derive(Clone, Debug, Default)]

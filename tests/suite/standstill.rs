@@ -353,6 +353,7 @@ fn a_decision_that_fails_names_the_job_that_it_fails_on() {
         is_droppable: false,
         possible: None,
         relaxed: None,
+        can_be_dropped: false,
     };
     let conflicts = PolicyError::Conflict {
         policy: "alone".to_owned(),
@@ -389,6 +390,7 @@ fn a_decision_that_fails_says_when_and_with_which_jobs() {
         is_droppable: false,
         possible: None,
         relaxed: None,
+        can_be_dropped: false,
     };
     let conflicts =
         PolicyError::Conflict { policy: policy(), conflicts: vec![conflict], size: ConflictSize::Smallest };

@@ -72,7 +72,6 @@ impl Progress for Told {
 /// runs that had ended; the same call continues from there. `name_or_document` is a shipped sweep's name, a path, or a
 /// document's text.
 #[pyfunction]
-#[expect(clippy::too_many_arguments, reason = "one of them is the interpreter")]
 #[pyo3(signature = (name_or_document, is_text, given, making, progress))]
 pub(crate) fn sweep(
     py: Python<'_>,

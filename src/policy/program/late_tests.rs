@@ -122,7 +122,7 @@ fn the_value_of_entities_at_measured_throughputs_counts_the_weights_that_fall_to
     let problem = problem();
     let text = ObjectiveText::new(Sense::Maximize, LEVELS);
     let mut blind = policy(&text, |options| {
-        (options.hierarchical, options.view) = (true, ThroughputView::Unit { everywhere: false })
+        (options.hierarchical, options.view) = (true, ThroughputView::Unit { everywhere: false });
     });
     let decision = blind.allocate(&problem).unwrap();
     let measured = blind.measured_value_of(&problem, &decision.allocation).unwrap().unwrap();

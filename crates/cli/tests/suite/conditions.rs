@@ -75,7 +75,7 @@ fn a_change_of_price_moves_the_job_and_its_cost() {
     for slice in named(&events, "slice") {
         let early = slice["start"].as_f64().unwrap() < 7200.0;
         let is_b = slice["jobs"].to_string().contains('1');
-        assert_eq!(slice["worker_type"], if early != is_b { "slow" } else { "fast" }, "{slice}");
+        assert_eq!(slice["worker_type"], if early == is_b { "fast" } else { "slow" }, "{slice}");
     }
     assert_eq!(summary["makespan_s"].as_f64(), Some(3.0 * 3600.0));
     let cost = |summary: &Value| summary["cost"].as_f64().unwrap();

@@ -168,7 +168,7 @@ fn what_would_relax_a_conflict_is_said_and_does() {
         .unwrap();
     let remedy = "(with `droppable: true` it can be dropped)";
     let allocate = |for_each_job: &[String], constraints: &str| {
-        let rows: String = for_each_job.iter().map(|row| format!("  - {row}\n")).collect();
+        let rows = format!("  - {}\n", for_each_job.join("\n  - "));
         let text = "maximize: sum_over_jobs(throughput)\nfor_each_job:\n";
         let head = "format: apportion/policy-v1\nname: p\nsummary: s\nkind: program\n";
         fs::write(at.join("p.yaml"), format!("{head}{text}{rows}{constraints}")).unwrap();

@@ -186,12 +186,9 @@ fn allocations_that_a_sweep_keeps_are_those_of_the_simulation() {
                 let partner = of["jobs"]["second"].as_u64().map_or(String::new(), |id| id.to_string());
                 for (worker_type, share) in of["shares"].as_object().unwrap() {
                     let until = until.map_or("END".to_owned(), |until| short(until, 4));
-                    expected += &format!(
-                        "{policy},2,1,{},{until},{},{partner},{worker_type},{}\n",
-                        short(from, 4),
-                        of["jobs"]["first"],
-                        share.as_f64().unwrap(),
-                    );
+                    let (from, job, share) = (short(from, 4), &of["jobs"]["first"], share.as_f64().unwrap());
+                    let row = format!("{policy},2,1,{from},{until},{job},{partner},{worker_type},{share}\n");
+                    expected.push_str(&row);
                 }
             }
         }

@@ -161,7 +161,11 @@ fn write_copies(path: &Path, damaged: &[Damaged]) -> io::Result<()> {
 
 /// Bytes, as two digits each.
 fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    bytes
+        .iter()
+        .flat_map(|byte| [byte >> 4, byte & 15])
+        .filter_map(|digit| char::from_digit(digit.into(), 16))
+        .collect()
 }
 
 /// Sentences about the records that were set aside, for the operator: what each was, why, what follows, and where it is now.
