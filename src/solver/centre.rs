@@ -46,9 +46,11 @@ const STEP_LENGTH_MIN: f64 = 1e-10;
 const CENTRE_STEPS_MAX: u32 = 120;
 /// The most centring steps at the end of the path; Newton's method takes about four.
 const CENTRING_STEPS_MAX: u32 = 20;
-/// The largest relative distance of products v·z from μ·w at which centring ends: shares are known to about as many digits. Newton's
-/// method converges so fast there that one step more is seldom needed for it.
+/// The largest relative distance of products v·z from μ·w at which centring ends; columns are as far from the path, about.
+/// Newton's method converges quadratically there: compared to 1e-4, this takes one step more in some twentieth of programs.
 const OFF_PATH_MAX: f64 = 1e-7;
+/// The relative distance of products v·z from μ·w up to which a point is near the path.
+const OFF_PATH_NEAR: f64 = 1e-4;
 /// The relative distance of products v·z from μ·w above which the answer is refused: rounding keeps it from the
 /// centre.
 const ASTRAY: f64 = 0.5;
@@ -119,13 +121,7 @@ impl Backend for Centre {
             state.advance(&form).map_err(|halt| failed(halt.reason()))?;
         }
         let target = state.mu(&form);
-        for _ in 0..CENTRING_STEPS_MAX {
-            // Where centring halts, the distance from the path decides below.
-            if state.off_path(&form, target) <= OFF_PATH_MAX || state.centre(&form, target).is_err() {
-                break;
-            }
-            steps += 1;
-        }
+        steps += state.centre(&form, target);
         if state.off_path(&form, target) > ASTRAY {
             return Err(failed("rounding keeps it from the centre"));
         }
@@ -176,7 +172,7 @@ impl Halt {
     }
 }
 
-/// A step: the change of each part of a point.
+/// A step, the change of each part of a point, or the parts themselves.
 struct Step {
     v: Vec<f64>,
     z: Vec<f64>,
@@ -254,8 +250,30 @@ impl State {
         self.move_along(form, &step, CENTRE_STEP_PART)
     }
 
+    /// Moves to the point of the path at μ by Newton steps, and returns their number. A step that leads away from a point near
+    /// the path is taken back: there, what is left of the residual of rows moves columns near 0 by more than themselves.
+    fn centre(&mut self, form: &Form, mu: f64) -> u32 {
+        let mut off_path = self.off_path(form, mu);
+        for step in 0..CENTRING_STEPS_MAX {
+            if off_path <= OFF_PATH_MAX {
+                return step;
+            }
+            let before = Step { v: self.v.clone(), z: self.z.clone(), y: self.y.clone() };
+            let outcome = self.centring_step(form, mu);
+            let after = self.off_path(form, mu);
+            if outcome.is_err() || off_path <= OFF_PATH_NEAR && after > off_path {
+                let Step { v, z, y } = before;
+                (self.v, self.z, self.y) = (v, z, y);
+                self.update(form);
+                return step;
+            }
+            off_path = after;
+        }
+        CENTRING_STEPS_MAX
+    }
+
     /// Takes a Newton step towards the point of the path at μ.
-    fn centre(&mut self, form: &Form, mu: f64) -> Result<(), Halt> {
+    fn centring_step(&mut self, form: &Form, mu: f64) -> Result<(), Halt> {
         let factor = Factor::of(&form.matrix, &self.ratio, &mut self.plans).ok_or(Halt::NotFinite)?;
         let complementarity: Vec<f64> =
             (0..self.v.len()).map(|at| mu * form.weights[at] - self.v[at] * self.z[at]).collect();

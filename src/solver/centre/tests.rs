@@ -1,6 +1,7 @@
 use super::*;
 use crate::program::{Range, Sense};
 use crate::solver::Certificate;
+use crate::solver::draws::Draws;
 
 /// Program that maximizes x₀ + x₁ + x₂ + t where the x share 1 and t is at most 2: every division of 1 is optimal.
 fn divided() -> Program {
@@ -110,5 +111,55 @@ fn a_column_without_bounds_has_no_price() {
     // All of the price is on the rows: more of x takes as much off the objective.
     for (dual, expected) in answer.row_duals.iter().zip([-1.0, 1.0]) {
         assert!((dual - expected).abs() < 1e-5, "{:?}", answer.row_duals);
+    }
+}
+
+/// Program of the highest level of two to four classes of as many jobs, alone and in pairs of two classes, on three worker types,
+/// with the weights of the program over jobs.
+fn packed(draws: &mut Draws) -> (Program, BarrierWeights) {
+    let (n, jobs) = (2 + draws.below(3), 1.0 + draws.below(3) as f64);
+    let mut program = Program::new(Sense::Maximize);
+    let mut weights = weights(&[], &[]);
+    // Rows of time, of capacity, and of the level.
+    let (mut terms, mut fastest) = (vec![Vec::new(); n + 3 + n], vec![0.0_f64; n]);
+    for (one, other) in (0..n).flat_map(|one| (one..n).map(move |other| (one, other))) {
+        for worker_type in 0..3 {
+            let column = program.n_columns();
+            program.push_column(Range::NON_NEGATIVE, Range { lower: 0.0, upper: jobs }, 0.0);
+            weights.columns.push(if one == other { jobs } else { jobs * jobs });
+            terms[n + worker_type].push((column, 1.0));
+            for member in (one..=other).step_by((other - one).max(1)) {
+                let throughput = (0.1 + draws.next()) / (worker_type + 1) as f64;
+                fastest[member] = fastest[member].max(throughput);
+                terms[member].push((column, 1.0));
+                terms[n + 3 + member].push((column, throughput / jobs));
+            }
+        }
+    }
+    let level = program.n_columns();
+    program.push_column(Range::FREE, Range { lower: 0.0, upper: 1.0 }, 1.0);
+    weights.columns.push(1.0);
+    for (row, mut terms) in terms.into_iter().enumerate() {
+        weights.rows.push(if (n..n + 3).contains(&row) { 1.0 } else { jobs });
+        let range = if row < n {
+            Range::at_most(jobs)
+        } else if row < n + 3 {
+            Range::at_most(1.0 + draws.below(12) as f64)
+        } else {
+            terms.push((level, -fastest[row - n - 3]));
+            Range::at_least(0.0)
+        };
+        program.push_row(range, terms);
+    }
+    (program, weights)
+}
+
+#[test]
+fn levels_of_pairs_are_centred() {
+    let mut draws = Draws(7);
+    for case in 0..300 {
+        let (program, weights) = packed(&mut draws);
+        let answer = centred(&program, weights).unwrap_or_else(|error| panic!("{case}: {error}"));
+        assert!(Certificate::of(&program, &answer).optimal, "{case}: {answer:?}");
     }
 }
