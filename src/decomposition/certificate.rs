@@ -183,8 +183,8 @@ impl Sums {
         }
     }
 
-    /// Adds the weighted logarithm of a throughput to the objective, and to the bound the constant of its tangent with the slope of
-    /// a price of throughput; `largest` is the most throughput on one type.
+    /// Adds the weighted logarithm of a throughput to the objective, and to the bound the constant of its tangent with the slope
+    /// of a price of throughput; `largest` is the most throughput on one type.
     fn logarithm(&mut self, weight: f64, throughput: f64, largest: f64, throughput_price: f64) {
         self.worth += weight * throughput.ln();
         self.add(weight * ((weight / throughput_price).ln() - 1.0) + SUM_ROUNDING * weight);

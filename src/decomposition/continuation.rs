@@ -203,8 +203,8 @@ impl Continuation<'_> {
         })
     }
 
-    /// Narrows the box about the prices at a width, `[K]`, which may still move by `moved` widths and by twice the change `ahead`,
-    /// `[K]`, that extrapolation to a width of 0 predicts.
+    /// Narrows the box about the prices at a width, `[K]`, which may still move by `moved` widths and by twice the change
+    /// `ahead`, `[K]`, that extrapolation to a width of 0 predicts.
     fn narrow_box(&mut self, price: &[f64], width: f64, ahead: &[f64]) {
         // Where jobs spend little of their weights, prices matter little to them and are less certain.
         let worth = dot(price, self.capacity).min(1.0);

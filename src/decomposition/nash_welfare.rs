@@ -1,8 +1,8 @@
 //! Nash welfare, the largest Σ weight·log(throughput), by the prices of its Eisenberg-Gale market.
 //!
 //! The optimum is the equilibrium of a market in which each job spends its weight on workers' time and cannot use
-//! more than all of its own time (Eisenberg & Gale, *Consensus of subjective probabilities: the pari-mutuel method*, 1959): prices
-//! z of the w`[k]` workers of each type k minimize the convex dual
+//! more than all of its own time (Eisenberg & Gale, *Consensus of subjective probabilities: the pari-mutuel method*, 1959):
+//! prices z of the w`[k]` workers of each type k minimize the convex dual
 //!
 //!   Σ w`[k]`·z`[k]`  +  Σ_m  max { weight·log(T x) − s z x : x ≥ 0, Σ x ≤ 1 }
 //!

@@ -217,8 +217,8 @@ fn wrong_prices_weaken_the_bound_and_wrong_shares_show() {
 
 #[test]
 fn classes_with_nothing_in_common_but_one_type_divide_it_by_weight() {
-    // By hand: of 6 workers, the third job uses 4 all of the time, as its weight is 9; the first two, with weights 1 and 2, divide
-    // the time of the other 2 by weight.
+    // By hand: of 6 workers, the third job uses 4 all of the time, as its weight is 9; the first two, with weights 1 and 2,
+    // divide the time of the other 2 by weight.
     let mut instance = instance(Kind::Distinct, (3, 1), 0);
     instance.capacity = vec![6.0];
     instance.multiplicity = vec![1.0; 3];

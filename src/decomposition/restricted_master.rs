@@ -78,8 +78,8 @@ pub(super) struct RestrictedMaster {
     inverse: Vec<f64>,
     /// Pivots since the inverse was computed.
     pivots: usize,
-    /// Factor on the usage of all columns, from [`scale_usage`](Self::scale_usage). The program is solved without it, and the objective ψ
-    /// multiplied by it.
+    /// Factor on the usage of all columns, from [`scale_usage`](Self::scale_usage). The program is solved without it, and the
+    /// objective ψ multiplied by it.
     usage_factor: f64,
 }
 
@@ -93,7 +93,7 @@ pub(super) struct RestrictedOptimum {
 }
 
 impl RestrictedMaster {
-    /// The program without columns, of capacities, a number of groups, the objective (`stretched`: ψ) and a price box.
+    /// The program without columns, of capacities, a number of groups, the objective (ψ if `is_stretched`) and a price box.
     pub(super) fn new(capacity: Vec<f64>, groups: usize, is_stretched: bool, price_box: PriceBounds) -> Self {
         let PriceBounds { low: price_low, high: price_high } = price_box;
         Self {

@@ -28,8 +28,8 @@ const GAP_MIN: f64 = 0.1;
 /// The end of a path.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum End {
-    /// The path came close enough, or rounding or [`SEPARABLE_STEPS_MAX`] ended it. The value is the larger of the residual and the
-    /// gap at the best point, both relative.
+    /// The path came close enough, or rounding or [`SEPARABLE_STEPS_MAX`] ended it. The value is the larger of the residual
+    /// and the gap at the best point, both relative.
     Off(f64),
     /// The time limit was reached or the interrupt raised.
     TimeLimit,
@@ -216,8 +216,8 @@ impl<'a> Path<'a> {
         self.update_gap(bent, worth);
     }
 
-    /// Computes the gap and the residual. `bent` is the contribution of the curves' distances from the path to the gap, `worth` the largest worth
-    /// of a function.
+    /// Computes the gap and the residual. `bent` is the contribution of the curves' distances from the path to the gap,
+    /// `worth` the largest worth of a function.
     fn update_gap(&mut self, bent: f64, worth: f64) {
         let (form, v) = (self.form, &self.point.v);
         let linear: f64 = form.cost.iter().zip(v).map(|(cost, v)| cost * v).sum();
@@ -301,7 +301,8 @@ impl<'a> Path<'a> {
         false
     }
 
-    /// The Newton step that changes each product v·z by `aims`, and makes the curves' distances from the path and the residuals 0.
+    /// The Newton step that changes each product v·z by `aims`, and makes the curves' distances from the path and the
+    /// residuals 0.
     fn step(&self, factor: &Factor, aims: &[f64]) -> Point {
         let Point { v, z, .. } = &self.point;
         let mut wanted: Vec<f64> = aims
