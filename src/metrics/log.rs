@@ -11,6 +11,7 @@ use serde_json::Value;
 use crate::cluster::Cluster;
 use crate::index::{Id, JobId, WorkerId, WorkerTypeId};
 use crate::simulator::{AllocatedShares, Event, Observer, Slice};
+use crate::spec::complaint::without_place;
 use crate::spec::run::RunSpec;
 use crate::units::{DollarsPerWorkerHour, Seconds};
 use crate::workload::{Combination, Job};
@@ -69,6 +70,8 @@ pub enum LogError {
     Line {
         /// The number of the line, from 1.
         line: usize,
+        /// The number of the byte in it where it cannot be read, from 1; 1 where that is not known.
+        column: usize,
         /// Why the line is no event, in words.
         what: String,
     },
@@ -99,6 +102,14 @@ impl LogError {
         match self {
             Self::Line { line, .. } | Self::Gap { line, .. } => *line,
             Self::Headless | Self::Format { .. } => 1,
+        }
+    }
+
+    /// The byte of the line at which it is at fault, from 1.
+    pub fn column(&self) -> usize {
+        match self {
+            Self::Line { column, .. } => *column,
+            Self::Headless | Self::Format { .. } | Self::Gap { .. } => 1,
         }
     }
 }
@@ -328,7 +339,16 @@ pub fn header(line: &str) -> Result<Header, LogError> {
         Some(found) => return Err(LogError::Format { found: found.to_owned() }),
         None => return Err(LogError::Headless),
     }
-    serde_json::from_value(value).map_err(|error| LogError::Line { line: 1, what: error.to_string() })
+    serde_json::from_str(line).map_err(|error| {
+        let (column, what) = placed(&error);
+        LogError::Line { line: 1, column, what }
+    })
+}
+
+/// The column of an error about one line, and its words.
+fn placed(error: &serde_json::Error) -> (usize, String) {
+    let message = error.to_string();
+    (error.column().max(1), without_place(&message).to_owned())
 }
 
 /// What a damaged log lacks.
@@ -397,19 +417,27 @@ impl<'a> Replay<'a> {
     /// If it is no event, names workers that the cluster does not have, or is of a job or a round while earlier ones are missing.
     pub fn tell(&mut self, line: &str, observer: &mut dyn Observer) -> Result<(), LogError> {
         self.line += 1;
-        let read = serde_json::from_str(line).map_err(|error| error.to_string());
-        let read = read.and_then(|record: Record| record.check(self.cluster).map(|()| record));
+        let read = serde_json::from_str(line).map_err(|error| {
+            let (column, what) = placed(&error);
+            // The fields of an event are read when all of it is: an error about one is found at its end.
+            (if error.is_data() { 1 } else { column }, what)
+        });
+        let check = |record: Record| match record.check(self.cluster) {
+            Ok(()) => Ok(record),
+            Err(what) => Err((1, what)),
+        };
+        let read = read.and_then(check);
         let record = match (read, &mut self.missing) {
             (Ok(record), Some(_)) => {
                 self.tell_what_is_whole(&record, observer);
                 return Ok(());
             }
             (Ok(record), None) => record,
-            (Err(what), Some(missing)) => {
+            (Err((_, what)), Some(missing)) => {
                 missing.note_unread(self.line, what);
                 return Ok(());
             }
-            (Err(what), None) => return Err(LogError::Line { line: self.line, what }),
+            (Err((column, what)), None) => return Err(LogError::Line { line: self.line, column, what }),
         };
         let gap = |found: String, expected: String| LogError::Gap { line: self.line, found, expected };
         match record {

@@ -61,12 +61,18 @@ pub fn in_plain_words(message: &str, path: &str) -> Complaint {
         let expected = expected_in_words(expected);
         return complaint(About::Value, format!("{place} has {length} items, expected {expected}"), None);
     }
+    if message == "JSON number out of range" {
+        let message = format!("{place} is a whole number that is too large, expected at most {}", u64::MAX);
+        return complaint(About::Value, message, Some("write it with a decimal point".to_owned()));
+    }
     complaint(About::Syntax, message.trim_end_matches('.').to_owned(), None)
 }
 
-/// The message without the path of the value, or of one around it, which the YAML reader writes before it.
+/// The message without the path of the value, or of one around it, which the YAML reader writes before it. If the whole document
+/// is a list, it writes a point before the first position: `.[0].id`.
 fn without_path<'m>(message: &'m str, path: &str) -> &'m str {
-    let mut around = path;
+    let (mut around, start) = (path, message);
+    let message = if path.starts_with('[') { message.strip_prefix('.').unwrap_or(message) } else { message };
     loop {
         if !around.is_empty()
             && let Some(rest) = message.strip_prefix(around).and_then(|rest| rest.strip_prefix(": "))
@@ -75,7 +81,7 @@ fn without_path<'m>(message: &'m str, path: &str) -> &'m str {
         }
         match around.rfind(['.', '[']) {
             Some(cut) => around = &around[..cut],
-            None => return message,
+            None => return start,
         }
     }
 }

@@ -249,6 +249,14 @@ impl Source {
         self.parse()
     }
 
+    /// Refuses numbers that are not finite, whatever they are for.
+    ///
+    /// # Errors
+    /// At the first of them.
+    pub fn check_finite(&self) -> Result<(), SpecError> {
+        structure::check_finite(self)
+    }
+
     /// Whether the document states this format.
     pub fn is_of(&self, format: &str) -> bool {
         structure::said_format(self).is_ok_and(|said| said.as_deref() == Some(format))

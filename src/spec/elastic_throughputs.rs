@@ -152,7 +152,12 @@ fn job_type(source: &Source, path: &str, raw: JobType) -> Result<ElasticJobType,
         let same =
             |other: &SpeedPoint| (other.parameter_servers, other.workers) == (parameter_servers, workers);
         if measured.iter().any(same) {
-            return error(&field, format!("{parameter_servers} and {workers} tasks were measured before"));
+            return error(
+                &field,
+                format!(
+                    "{parameter_servers} and {workers} tasks were measured before, expected each pair once"
+                ),
+            );
         }
         measured.push(SpeedPoint { parameter_servers, workers, samples_per_s });
     }
@@ -229,7 +234,11 @@ arrivals: [{most: 1, counts: [1, 0]}]
         assert!(read_elastic_throughputs(&Source::new("e.yaml", GOOD)).is_ok());
         for (from, to, expected) in [
             ("batch: 32", "batch: 0", "e.yaml:7:12: 0, expected a finite number above 0"),
-            ("[1, 2, 12]", "[1, 1, 12]", "e.yaml:16:28: 1 and 1 tasks were measured before"),
+            (
+                "[1, 2, 12]",
+                "[1, 1, 12]",
+                "e.yaml:16:28: 1 and 1 tasks were measured before, expected each pair once",
+            ),
             ("[1, 2, 12]", "[1, 2, 0]", "e.yaml:16:15: expected at least two runs that did not fail"),
             ("[1, 0]", "[0, 0]", "e.yaml:17:30: no job ever arrives, expected a count above 0"),
         ] {

@@ -122,13 +122,16 @@ fn faults(entities: &[SnapshotEntity]) -> Vec<Fault> {
             push("weight", format!("entity `{id}` has weight {weight:?}, expected {expected}"), None);
         }
         if positions[id.as_str()] != position {
-            push("id", format!("entity `{id}` is given twice"), None);
+            push("id", format!("entity `{id}` is given twice, expected each once"), None);
         }
         let Some(parent) = parent else { continue };
         if parents[position].is_none() {
-            let message = format!("entity `{id}` belongs to `{parent}`, which is not given");
-            let known = entities.iter().map(|entity| entity.id.as_str());
-            push("parent", message, nearest::suggestion(parent, known));
+            let known = || entities.iter().map(|entity| entity.id.as_str());
+            let expected = nearest::name_list(known());
+            let message = format!(
+                "entity `{id}` belongs to `{parent}`, which is not given, expected one of {expected}"
+            );
+            push("parent", message, nearest::suggestion(parent, known()));
         } else if circular[position] {
             push("parent", format!("entity `{id}` belongs to itself, by way of its parents"), None);
         } else if depths[position] == DEPTH_MAX + 1 {
@@ -146,7 +149,7 @@ pub fn read_entities(source: &Source) -> Result<Vec<SnapshotEntity>, SpecError> 
     if structure::is_void(source) {
         let help = "such as `[{id: research}, {id: product, weight: 2}]`".to_owned();
         let message = "the document is empty, expected a list of entities";
-        return Err(SpecError::about(source.name.clone(), message, Some(help)));
+        return Err(source.at(1, 1, message.to_owned(), Some(help)));
     }
     let entities: Vec<SnapshotEntity> = source.parse()?;
     let mut complaints = Complaints::default();

@@ -126,7 +126,11 @@ impl Reader<'_> {
         let names: Vec<&str> = fields.iter().map(|field| field.text.trim()).collect();
         for (position, field) in fields.iter().enumerate() {
             if names[..position].contains(&names[position]) {
-                self.complain(field.place, format!("column `{}` is there twice", field.brief()), None);
+                self.complain(
+                    field.place,
+                    format!("column `{}` is there twice, expected once", field.brief()),
+                    None,
+                );
             }
         }
         let find = |name: &str| names.iter().position(|other| *other == name);
@@ -242,7 +246,8 @@ impl Reader<'_> {
                 }
                 None => series.initial.push((worker_type, value)),
                 Some((before, _)) if before.total_cmp(&at).is_eq() => {
-                    let message = format!("a second price of `{worker_type}` at {} s", at.get());
+                    let message =
+                        format!("a second price of `{worker_type}` at {} s, expected one", at.get());
                     self.complain(place, message, None);
                 }
                 Some((_, before)) if before.total_cmp(&price).is_eq() => {}

@@ -38,7 +38,7 @@ pub(super) fn check_text(source: &Source) -> Result<(), SpecError> {
         return Err(error);
     }
     if is_void(source) {
-        return Err(SpecError::about(&source.name, "the document is empty, expected a mapping", None));
+        return Err(source.at(1, 1, "the document is empty, expected a mapping".to_owned(), None));
     }
     Ok(())
 }
@@ -117,6 +117,29 @@ pub(super) fn check_numbers(source: &Source) -> Result<(), SpecError> {
     );
     let help = "write 0 if it is nothing, or all numbers of its kind in a smaller unit".to_owned();
     Err(source.at_place(Some(place), message, Some(help)))
+}
+
+/// Refuses numbers that are not finite.
+///
+/// # Errors
+/// At the first of them.
+pub(super) fn check_finite(source: &Source) -> Result<(), SpecError> {
+    let found = walk(&source.text, |_, step, span| match step {
+        Step::Scalar(text, ScalarStyle::Plain) if is_not_finite(text) => {
+            ControlFlow::Break((place_of(span, step), text.clone().into_owned()))
+        }
+        _ => ControlFlow::Continue(()),
+    });
+    // What is wrong with the syntax is said elsewhere.
+    let Ok(Some((place, text))) = found else { return Ok(()) };
+    let message = format!("`{text}` is no finite number, expected one");
+    Err(source.at_place(Some(place), message, None))
+}
+
+/// Is a text how YAML writes infinity, or what is no number?
+fn is_not_finite(text: &str) -> bool {
+    let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
+    matches!(unsigned, ".inf" | ".Inf" | ".INF") || matches!(text, ".nan" | ".NaN" | ".NAN")
 }
 
 /// Has a text an exponent of three digits below 0, or as many zeros one after another?

@@ -112,7 +112,7 @@ fn complaints_point_into_constraints_columns_and_refinement() {
     check(&cluster(curved), (7, 5, 39), "comparison", "");
     let concave = "min_over_jobs(throughput) <= 3[steps/s]";
     check(&cluster(concave), (7, 5, 39), "its left side is concave", "must be concave");
-    check(&cluster("3 <= 4"), (7, 5, 6), "does not depend on the allocation", "");
+    check(&cluster("3 <= 4"), (7, 5, 6), "does not depend on the allocation", "`throughput`");
     let dropped = "{constraint: 'sum_over_jobs(throughput) >= 3[steps/s]', droppable: true}";
     check(&cluster(dropped), (7, 19, 39), "only a hard, linear constraint of `for_each_job`", "soft");
     check(&cluster("sum_over_jobs(owned_by * throughput) <= 0"), (7, 19, 8), "the name of an owner", "");

@@ -287,6 +287,9 @@ impl ExpressionError {
                 "any other may be exceeded at a price, as in `{constraint: \"…\", soft: 10}`".to_owned()
             }
             Kind::UnusedColumn(_) => "remove it, or use it".to_owned(),
+            Kind::Constant(_) => {
+                "name what an allocation changes, as `throughput` or `time_on(…)` of a job".to_owned()
+            }
             Kind::Unit(_) => "prices are `$/h/workers`, throughputs `steps/s`".to_owned(),
             _ => return None,
         };

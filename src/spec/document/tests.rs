@@ -159,9 +159,36 @@ fn another_format_is_named() {
 }
 
 #[test]
+fn faults_in_a_list_are_in_plain_words() {
+    let of = |text: &str| brief(&Source::new("d", text).parse::<Vec<Entry>>().unwrap_err());
+    let unknown = of("- {id: 1}\n- {id: 2, wait: 3}\n");
+    assert!(unknown.starts_with("2:11 [wait] unknown key `wait`, expected one of `id`"), "{unknown}");
+    assert!(of("- {weight: 3}\n").ends_with(" `[0]` has no `id`"), "{}", of("- {weight: 3}\n"));
+    let kind = of("[{id: 1, weight: heavy}]");
+    assert_eq!(kind, "1:18 [heavy] `[0].weight` is the text \"heavy\", expected a number");
+    assert!(of("[3]").ends_with(" `[0]` is `3`, expected a mapping"), "{}", of("[3]"));
+}
+
+#[test]
+fn numbers_that_are_not_finite_are_pointed_at() {
+    let of = |text: &str| Source::new("d", text).check_finite().map_err(|error| brief(&error));
+    assert_eq!(
+        of("a: [1, -.inf]\n"),
+        Err("1:8 [-.inf] `-.inf` is no finite number, expected one".to_owned())
+    );
+    assert_eq!(
+        of("a: 1\nb: {c: .NaN}"),
+        Err("2:8 [.NaN] `.NaN` is no finite number, expected one".to_owned())
+    );
+    for fine in ["a: '.inf'", "a: inf", "a: [1, 1e300, \".nan\"]", "a: +.nan", "a: b: c"] {
+        assert_eq!(of(fine), Ok(()), "{fine}");
+    }
+}
+
+#[test]
 fn text_that_is_no_document_is_refused() {
-    check("", "0:0 [] the document is empty, expected a mapping");
-    check("# nothing\n\n", "0:0 [] the document is empty, expected a mapping");
+    check("", "1:1 [] the document is empty, expected a mapping");
+    check("# nothing\n\n", "1:1 [#] the document is empty, expected a mapping");
     let list = |text: &str| {
         let error = Source::new("t", text).parse::<Vec<u8>>().unwrap_err();
         (error.diagnostics[0].line, error.diagnostics[0].column)

@@ -389,7 +389,9 @@ impl PolicyDocument {
     pub fn read(source: Source) -> Result<Self, SpecError> {
         let common: Common = source.parse_format(FORMAT)?;
         let empty = |(field, text): (&str, &String)| {
-            text.trim().is_empty().then(|| source.error_at(field, format!("`{field}` is empty"), None))
+            text.trim()
+                .is_empty()
+                .then(|| source.error_at(field, format!("`{field}` is empty, expected text"), None))
         };
         let mut errors: Vec<_> =
             [("name", &common.name), ("summary", &common.summary)].into_iter().filter_map(empty).collect();

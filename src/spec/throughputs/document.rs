@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{FindingKind, Findings, ThroughputsFile, too_large};
 use crate::spec::document::{Complaints, Unplaced};
-use crate::spec::nearest::suggestion;
+use crate::spec::nearest::{name_list, suggestion};
 use crate::spec::{Source, SpecError};
 use crate::throughput::contention::{Contention, ContentionModel, NetworkModel, ResourceModel, measured};
 use crate::throughput::{Measured, RowKey, Throughputs};
@@ -159,6 +159,7 @@ pub(super) fn read(source: &Source) -> Result<ThroughputsFile, SpecError> {
         model = checker.model(&colocation);
         for (worker_type, rows) in &colocation.retained {
             checker.table(worker_type, rows, (&document.worker_types, &keys, &by_key), &mut retained);
+            checker.products(worker_type, rows, (&document.worker_types, &keys, &by_key), &alone);
         }
     }
     let findings = checker.finish()?;
@@ -238,7 +239,8 @@ impl Checker<'_> {
         for (position, key) in keys.iter().enumerate() {
             if by_key.insert(key.clone(), position).is_some() {
                 let RowKey { job_type, scale_factor } = key;
-                let message = format!("`{job_type}` at scale factor {scale_factor} comes twice");
+                let message =
+                    format!("`{job_type}` at scale factor {scale_factor} comes twice, expected once");
                 self.complain(&format!("rows[{position}]"), message, None);
             }
         }
@@ -317,9 +319,17 @@ impl Checker<'_> {
         for (position, row) in rows.iter().enumerate() {
             let path = format!("{path}[{position}]");
             let Some(index) = by_key.get(&key(&row.job_type, row.scale_factor)).copied() else {
-                let message = format!("no row `{}` at scale factor {}", row.job_type, row.scale_factor);
-                let known = keys.iter().filter(|key| key.scale_factor == row.scale_factor);
-                let help = suggestion(&row.job_type, known.map(|key| key.job_type.as_str()));
+                let known = || {
+                    let same = keys.iter().filter(|key| key.scale_factor == row.scale_factor);
+                    same.map(|key| key.job_type.as_str())
+                };
+                let expected = match known().next() {
+                    Some(_) => format!("expected one of {}", name_list(known())),
+                    None => "expected a scale factor of `rows`".to_owned(),
+                };
+                let (job_type, scale_factor) = (&row.job_type, row.scale_factor);
+                let message = format!("no row `{job_type}` at scale factor {scale_factor}, {expected}");
+                let help = suggestion(job_type, known());
                 self.complain(&format!("{path}.job_type"), message, help);
                 continue;
             };
@@ -329,6 +339,25 @@ impl Checker<'_> {
             self.numbers(&format!("{path}.beside"), &row.beside, others.len());
             for (other, fraction) in others.into_iter().zip(&row.beside) {
                 retained[[column, index, other]] = fraction.unwrap_or(0.0);
+            }
+        }
+    }
+
+    /// Complains about parts that are retained of a throughput, `alone`, of which the product is not finite.
+    fn products(&mut self, worker_type: &str, rows: &[Retained], names: Names<'_>, alone: &[Vec<f64>]) {
+        let (worker_types, _, by_key) = names;
+        let Some(column) = worker_types.iter().position(|other| other == worker_type) else { return };
+        for (position, row) in rows.iter().enumerate() {
+            let speeds = by_key.get(&key(&row.job_type, row.scale_factor)).map(|index| &alone[*index]);
+            let Some(speed) = speeds.and_then(|speeds| speeds.get(column)) else { continue };
+            for (beside, part) in row.beside.iter().enumerate() {
+                let Some(part) = part.filter(|part| believable(*part) && !(speed * part).is_finite()) else {
+                    continue;
+                };
+                let path = format!("colocation.retained.{worker_type}[{position}].beside[{beside}]");
+                let message =
+                    format!("{part} of {speed} steps/s, expected a part that leaves a finite number");
+                self.complain(&path, message, None);
             }
         }
     }

@@ -193,6 +193,10 @@ fn bad_documents_are_refused_with_the_reason() {
     assert_complaint(&broken("    fast:", "    rapid:"), "unknown worker type `rapid`");
     assert_complaint(&broken("beside: [0.5, 0.75]", "beside: [0.5]"), "1 values, expected 2");
     assert_complaint(&broken("scale_factor: 1, beside", "scale_factor: 4, beside"), "no row `a`");
+    let beyond = broken("beside: [0.5, 0.75]", "beside: [0.5, 1.0e308]");
+    let fault = read_throughputs(&Source::new("t", beyond), "t").unwrap_err().to_string();
+    assert!(fault.contains(" steps/s, expected a part that leaves a finite number"), "{fault}");
+    assert!(fault.starts_with("t:") && !fault.starts_with("t:0"), "{fault}");
     assert_complaint(&broken("model: measured", "model: telepathy"), "telepathy");
     assert_complaint(&broken("model: measured", "model: none"), "not read by this `model`");
     assert_complaint(&broken("model: measured", "model: network"), "no `network` section");

@@ -83,9 +83,9 @@ impl<'a> Field<'a> {
     pub(super) fn name(&self, what: &str) -> Result<String, String> {
         let name = self.text.trim();
         match name {
-            "" => Err(format!("no {what}")),
+            "" => Err(format!("no {what}, expected text")),
             _ if name.chars().any(char::is_control) => {
-                Err(format!("{what} `{}` has control characters", self.brief()))
+                Err(format!("{what} `{}` has control characters, expected none", self.brief()))
             }
             _ => Ok(name.to_owned()),
         }

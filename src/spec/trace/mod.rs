@@ -129,7 +129,7 @@ pub fn read_trace(
     let mut lines = source.text.lines().enumerate().map(|(index, text)| Line { number: index + 1, text });
     let Some(first) = lines.find(|line| !line.text.trim().is_empty()) else {
         let help = "expected lines of jobs, in our CSV or in one of Gavel's forms".to_owned();
-        return Err(SpecError::about(source.name.clone(), "the trace is empty", Some(help)));
+        return Err(source.at(1, 1, "the trace is empty".to_owned(), Some(help)));
     };
     let rest = lines.filter(|line| !line.text.trim().is_empty());
     let (form, read) = if first.text.contains('\t') {
@@ -271,7 +271,11 @@ impl Reader<'_> {
         let mut seen = BTreeMap::new();
         for (id, place) in read.iter().filter_map(|read| Some((&read.traced.id, read.id?))) {
             if let Some(line) = seen.insert(id, place.line) {
-                self.complain(place, format!("job `{id}` is on line {line} already"), None);
+                self.complain(
+                    place,
+                    format!("job `{id}` is on line {line} already, expected each id once"),
+                    None,
+                );
             }
         }
     }

@@ -114,7 +114,11 @@ fn columns(reader: &mut Reader<'_>, header: Line<'_>) -> Option<Vec<String>> {
     for field in &fields {
         let name = field.text.trim();
         if names.iter().any(|other| other == name) {
-            reader.complain(field.place, format!("column `{}` is there twice", field.brief()), None);
+            reader.complain(
+                field.place,
+                format!("column `{}` is there twice, expected once", field.brief()),
+                None,
+            );
         } else if !COLUMNS.contains(&name) {
             let message =
                 format!("unknown column `{}`, expected some of {}", field.brief(), name_list(COLUMNS));
@@ -126,7 +130,11 @@ fn columns(reader: &mut Reader<'_>, header: Line<'_>) -> Option<Vec<String>> {
         for name in REQUIRED {
             if !names.iter().any(|other| other == name) {
                 let place = Place { line: header.number, column: 1, width: header.text.chars().count() };
-                reader.complain(place, format!("no column `{name}`"), None);
+                reader.complain(
+                    place,
+                    format!("no column `{name}`"),
+                    Some("the first line names the columns".to_owned()),
+                );
             }
         }
     }
@@ -143,7 +151,7 @@ fn job(reader: &mut Reader<'_>, columns: &[String], fields: &[Field<'_>], positi
     let mut required = |name: &str| {
         let field = given(name);
         if field.is_none() {
-            reader.complain(start, format!("no {name}"), None);
+            reader.complain(start, format!("no {name}, expected one for each job"), None);
         }
         field
     };

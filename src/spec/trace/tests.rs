@@ -179,7 +179,7 @@ fn what_a_form_cannot_hold_is_refused() {
 #[test]
 fn bad_csv_is_refused_with_its_place() {
     let broken = |from: &str, to: &str| NATIVE.replacen(from, to, 1);
-    assert_complaint("", "t: the trace is empty");
+    assert_complaint("", "t:1:1: the trace is empty");
     assert_complaint(" \n\n", "the trace is empty");
     assert_complaint(
         "id;job_type;total_steps\n1;A3C;5\n",

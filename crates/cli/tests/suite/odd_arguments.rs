@@ -131,9 +131,9 @@ fn a_job_of_a_trace_that_cannot_run_is_named_with_its_line() {
     for (trace, expected) in [
         (
             "gang.csv",
-            "--trace: gang.csv:4: job `b`: `ResNet-18 (batch size 16)` at scale factor 4 can run on no",
+            "--trace: gang.csv:4:1: job `b`: `ResNet-18 (batch size 16)` at scale factor 4 can run on no",
         ),
-        ("long.csv", "--trace: long.csv:2: job `a` takes "),
+        ("long.csv", "--trace: long.csv:2:1: job `a` takes "),
         ("ours.csv", "columns are separated by `;`, expected `,`"),
     ] {
         let ran =

@@ -198,7 +198,7 @@ fn what_does_not_fit_with_the_owners_of_a_file_is_said_with_its_name() {
     let folder = folder();
     let owned = "job_type,total_steps,arrival,entity\nA3C,100,0,b\n";
     fs::write(folder.path().join("owned.csv"), owned).unwrap();
-    let expected = "--entities e.yaml: owned.csv:2: job `0` belongs to `b`, expected one of `a`";
+    let expected = "--entities e.yaml: owned.csv:2:1: job `0` belongs to `b`, expected one of `a`";
     for words in [
         "simulate --cluster v100=1 --policy fifo --entities e.yaml --trace owned.csv",
         "forecast --cluster v100=1 --policy fifo --entities e.yaml --trace owned.csv --at 1 --job 0",

@@ -338,13 +338,13 @@ impl Inputs {
         }
     }
 
-    /// Place and name of the job at a position of a trace: `jobs.csv:3: job b`, with the name in backticks.
+    /// Place and name of the job at a position of a trace: `jobs.csv:3:1: job b`, with the name in backticks.
     fn place_in_trace(&self, path: &str, position: usize, job: Option<&Job>) -> String {
         let name = job.and_then(|job| job.name.clone()).unwrap_or_else(|| position.to_string());
         let source = self.trace_source(&self.trace_path(path)).ok();
         let line = source.and_then(|source| Some((line_of(&source, position)?, source.name)));
         match line {
-            Some((line, source)) => format!("{source}:{line}: job `{name}`"),
+            Some((line, source)) => format!("{source}:{line}:1: job `{name}`"),
             None => format!("job `{name}`"),
         }
     }
