@@ -137,8 +137,8 @@ pub struct Limits {
 /// The limits on a simulation without progress before it is given up; none by default.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Patience {
-    /// Rounds in a row in which no job ran a step, while no job was to arrive and no price to change. If workers or jobs fail at
-    /// random, a hundred times as many.
+    /// Rounds in a row in which no job ran a step, or each so slowly that it would not end within a century of simulated time,
+    /// while no job was to arrive and no price to change. If workers or jobs fail at random, a hundred times as many.
     pub rounds: Option<u64>,
     /// The number of doublings of the arrived jobs, from the end of the measurement window on (from 1000 at least). It is for
     /// arrivals that never stop: others end by themselves.
