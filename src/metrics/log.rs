@@ -451,7 +451,8 @@ impl<'a> Replay<'a> {
             Record::RoundStarted { .. } => self.next_round += 1,
             _ => {}
         }
-        let event = record.event(self.cluster).map_err(|what| LogError::Line { line: self.line, what })?;
+        let no_event = |what| LogError::Line { line: self.line, column: 1, what };
+        let event = record.event(self.cluster).map_err(no_event)?;
         observer.observe(&event);
         Ok(())
     }
