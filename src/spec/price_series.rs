@@ -315,7 +315,7 @@ mod tests {
                 format!("{head}soon,v100,1\n"),
                 "prices.csv:3:1: time `soon`, expected seconds from 0, or 90s, 30min, 2h or 3d",
             ),
-            (format!("{head}0,v100,1\n"), "prices.csv:3:8: a second price of `v100` at 0 s"),
+            (format!("{head}0,v100,1\n"), "prices.csv:3:8: a second price of `v100` at 0 s, expected one"),
             (
                 format!("{head}60,k80,1\n"),
                 "prices.csv:3:8: the first price of `k80` is of 60 s, expected one of time 0",

@@ -221,7 +221,7 @@ fn constraints_that_no_allocation_keeps_are_named_and_no_others() {
     for (conflict, left) in conflicts.iter().zip([0.25, 0.5, 0.0]) {
         assert!((conflict.relaxed.unwrap() - left).abs() < 1e-9, "{conflict:?}");
     }
-    let named = "`throughput >= 4[steps/s]` for the job at position 1 (could be kept beside the others with 50.0 % of its right side); ";
+    let named = "`throughput >= 4[steps/s]` for the job at position 1 (could be kept beside the others with 50.0 % of its right side) (with `droppable: true` it can be dropped); ";
     assert!(error.to_string().contains(named), "{error}");
     assert!(floors("throughput >= 3[steps/s]").is_ok());
 }
