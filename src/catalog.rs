@@ -102,7 +102,7 @@ pub enum Ready {
 /// A plug-in: a kind of policies that the engine does not know, with the value of `kind:` in its documents and the way to build
 /// them.
 ///
-/// The published learned schedulers are one, in a crate of their own; `examples/plugin` is one of sixty lines.
+/// The published learned schedulers are one, in a crate of their own; `examples/plugin` is a small one.
 pub trait Plugin: fmt::Debug + Send + Sync {
     /// The value of `kind:`.
     fn kind(&self) -> &'static str;
