@@ -1,5 +1,6 @@
 //! The interface of policies: the trait that a policy implements, and its decision.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
@@ -237,6 +238,26 @@ pub struct Conflict {
     pub can_be_dropped: bool,
 }
 
+/// Names of the jobs and worker types that conflicting constraints are on.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ConflictNames {
+    /// Names of jobs, by position.
+    jobs: BTreeMap<usize, String>,
+    /// Names of worker types, by position.
+    worker_types: BTreeMap<usize, String>,
+}
+
+impl ConflictNames {
+    fn job(&self, at: usize) -> String {
+        self.jobs.get(&at).cloned().unwrap_or_else(|| format!("the job at position {at}"))
+    }
+
+    fn worker_type(&self, kind: WorkerTypeId) -> String {
+        let name = self.worker_types.get(&kind.index()).cloned();
+        name.unwrap_or_else(|| format!("worker type {}", kind.index()))
+    }
+}
+
 /// The words beside a conflicting constraint that is droppable.
 const DROPPED_ONLY: &str = " (droppable: as few jobs as possible are let off, whatever the objective)";
 
@@ -303,26 +324,28 @@ impl PolicyError {
             Self::Missing { policy, field, job: position, expected } => {
                 Self::Missing { policy, field, job: job(position), expected }
             }
-            Self::Conflict { policy, mut conflicts, size } => {
+            Self::Conflict { policy, mut conflicts, size, mut names } => {
                 for conflict in &mut conflicts {
                     conflict.job = conflict.job.map(&job);
                 }
-                Self::Conflict { policy, conflicts, size }
+                names.jobs = names.jobs.into_iter().map(|(at, name)| (job(at), name)).collect();
+                Self::Conflict { policy, conflicts, size, names }
             }
             other => other,
         }
     }
 
-    /// This error with its conflicting constraints in words, by these names of jobs and worker types.
+    /// This error with these names of the jobs and worker types of its conflicting constraints, by which its text calls them.
     #[must_use]
-    pub fn in_words(
-        self,
-        job: impl Fn(usize) -> String,
-        worker_type: impl Fn(WorkerTypeId) -> String,
-    ) -> Self {
-        let Self::Conflict { policy, conflicts, size } = self else { return self };
-        let reason = format!("no allocation keeps {}", in_words(&conflicts, size, job, worker_type));
-        Self::Infeasible { policy, reason }
+    pub fn named(self, job: impl Fn(usize) -> String, worker_type: impl Fn(WorkerTypeId) -> String) -> Self {
+        let Self::Conflict { policy, conflicts, size, .. } = self else { return self };
+        let jobs = conflicts.iter().filter_map(|conflict| conflict.job);
+        let types = conflicts.iter().filter_map(|conflict| conflict.worker_type);
+        let names = ConflictNames {
+            jobs: jobs.map(|at| (at, job(at))).collect(),
+            worker_types: types.map(|kind| (kind.index(), worker_type(kind))).collect(),
+        };
+        Self::Conflict { policy, conflicts, size, names }
     }
 }
 
@@ -371,7 +394,7 @@ pub enum PolicyError {
         reason: String,
     },
     /// Constraints of the policy contradict one another.
-    #[error("policy `{policy}` is infeasible: no allocation keeps {}", in_words(conflicts, *size, |job| format!("the job at position {job}"), |kind| format!("worker type {}", kind.index())))]
+    #[error("policy `{policy}` is infeasible: no allocation keeps {}", in_words(conflicts, *size, |at| names.job(at), |kind| names.worker_type(kind)))]
     Conflict {
         /// The policy.
         policy: String,
@@ -379,6 +402,8 @@ pub enum PolicyError {
         conflicts: Vec<Conflict>,
         /// How few they are known to be.
         size: ConflictSize,
+        /// Names of their jobs and worker types, as far as they are known.
+        names: ConflictNames,
     },
     /// The program's objective is unbounded.
     #[error("policy `{policy}` is unbounded: {reason}")]
@@ -451,6 +476,34 @@ pub enum PolicyError {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn conflicts_keep_their_type_when_they_get_names() {
+        let conflict = |job, worker_type| Conflict {
+            constraint: "a <= b".to_owned(),
+            job,
+            n_alike: 1,
+            worker_type,
+            is_droppable: false,
+            possible: None,
+            relaxed: None,
+        };
+        let conflicts = vec![conflict(Some(2), None), conflict(None, Some(WorkerTypeId::from_index(1)))];
+        let (policy, size) = ("mine".to_owned(), ConflictSize::Smallest);
+        let error = PolicyError::Conflict { policy, conflicts, size, names: ConflictNames::default() };
+        let said = error.to_string();
+        assert!(
+            said.contains("for the job at position 2; ") && said.ends_with("for worker type 1"),
+            "{said}"
+        );
+        let named = error.named(|at| format!("job `j{at}`"), |kind| format!("type `t{}`", kind.index()));
+        let PolicyError::Conflict { conflicts, .. } = &named else { panic!("{named}") };
+        assert_eq!(conflicts.len(), 2);
+        let said = named.to_string();
+        assert!(said.contains("for job `j2`; ") && said.ends_with("for type `t1`"), "{said}");
+        let moved = named.with_jobs(|at| at + 5).to_string();
+        assert!(moved.contains("for job `j2`; "), "{moved}");
+    }
 
     #[test]
     fn a_part_that_is_not_all_is_not_said_to_be_100_percent() {

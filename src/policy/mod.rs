@@ -10,8 +10,8 @@ pub mod naming;
 pub mod program;
 
 pub use decision::{
-    Conflict, Decision, ObjectiveReport, Policy, PolicyError, ProgramSize, RoundRules, Sense, SolveReport,
-    SolveSeconds, TypeOrder, in_words,
+    Conflict, ConflictNames, Decision, ObjectiveReport, Policy, PolicyError, ProgramSize, RoundRules, Sense,
+    SolveReport, SolveSeconds, TypeOrder, in_words,
 };
 pub use explain::{
     Binding, ConstraintExplanation, ConstraintRow, Explanation, Fixed, JobExplanation, Limit, TypeExplanation,

@@ -263,7 +263,7 @@ impl Simulation {
                 Some(active) => format!("job {}", active.progress.label()),
                 None => format!("job {id}"),
             };
-            error = of_policy.in_words(job, worker_type).into();
+            error = of_policy.named(job, worker_type).into();
         }
         SimulationError::Decision { place, error: Box::new(error) }
     }

@@ -10,7 +10,7 @@ use crate::paths::name_or_path;
 use apportion::catalog::PolicyOptions;
 use apportion::index::{Id, JobIndex, WorkerTypeId};
 use apportion::policy::naming::{check_owners, check_worker_types};
-use apportion::policy::{Decision, Policy, PolicyError, ProgramPolicy, Refine, Strategy, in_words};
+use apportion::policy::{Decision, Policy, PolicyError, ProgramPolicy, Refine, Strategy};
 use apportion::problem::Problem;
 use apportion::spec::Fidelity;
 use apportion::spec::nearest::{name_list, suggestion};
@@ -176,14 +176,12 @@ impl Question {
                 );
                 self.snapshot.source().error_at(&path, message, None).into()
             }
-            PolicyError::Conflict { policy, conflicts, size } => {
+            PolicyError::Conflict { .. } => {
                 let job = |at: usize| format!("job `{}`", self.snapshot.document().jobs[at].id);
                 let kind = |kind: WorkerTypeId| {
                     format!("worker type `{}`", self.problem.cluster().types()[kind].name)
                 };
-                let what = in_words(conflicts, *size, job, kind);
-                let reason = format!("no allocation keeps {what}");
-                Failure::Policy(PolicyError::Infeasible { policy: policy.clone(), reason })
+                Failure::Policy(error.named(job, kind))
             }
             PolicyError::Data { field, .. } => {
                 self.document.error_naming(field, error.to_string(), None).into()

@@ -243,7 +243,7 @@ pub(crate) fn policy(error: &PolicyError, called: Called<'_>) -> PyErr {
         PolicyError::Problem { source, .. } => problem(source, called),
         PolicyError::Conflict { .. } => {
             let kind = |id: WorkerTypeId| format!("worker type {}", called.worker_type(id.index()));
-            of_policy(&error.clone().in_words(called.job, kind))
+            of_policy(&error.clone().named(called.job, kind))
         }
         other => of_policy(other),
     }

@@ -36,8 +36,8 @@ fn policy(objective: (Sense, &str), of_jobs: &[ConstraintText], of_cluster: &[&s
 
 fn conflicts(policy: &mut ProgramPolicy, problem: &Problem) -> (Vec<Conflict>, String) {
     match policy.allocate(problem).map(|decision| decision.objective) {
-        Err(PolicyError::Conflict { policy, conflicts, size }) => {
-            let said = PolicyError::Conflict { policy, conflicts: conflicts.clone(), size };
+        Err(PolicyError::Conflict { policy, conflicts, size, names }) => {
+            let said = PolicyError::Conflict { policy, conflicts: conflicts.clone(), size, names };
             (conflicts, said.to_string())
         }
         other => panic!("{other:?}"),

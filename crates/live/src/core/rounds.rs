@@ -189,7 +189,7 @@ impl Core {
         let DecisionError::Policy(error) = error else { return error.to_string() };
         let number = |id| self.log_id(JobId::from_index(id)).index();
         let worker_type = |id| format!("worker type {}", self.type_name(id));
-        error.clone().with_jobs(number).in_words(|number| format!("job {number}"), worker_type).to_string()
+        error.clone().with_jobs(number).named(|number| format!("job {number}"), worker_type).to_string()
     }
 
     /// Forgets the numbers of jobs that are over and that no run shares its workers with any more.

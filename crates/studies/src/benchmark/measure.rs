@@ -71,10 +71,10 @@ impl CaseError {
         let job = |at: usize| names.get(at).map_or_else(|| numbered(at), |name| format!("job `{name}`"));
         let kind = |kind: WorkerTypeId| format!("worker type `{}`", problem.cluster().types()[kind].name);
         match self {
-            Self::Policy(error) => Self::Policy(error.in_words(job, kind)),
+            Self::Policy(error) => Self::Policy(error.named(job, kind)),
             Self::Partition(PartitionError::Policy(error)) => {
                 let in_part = |at: usize| format!("{} in its part", numbered(at));
-                Self::Partition(PartitionError::Policy(error.in_words(in_part, kind)))
+                Self::Partition(PartitionError::Policy(error.named(in_part, kind)))
             }
             error => error,
         }
