@@ -345,7 +345,7 @@ impl PolicyError {
             jobs: jobs.map(|at| (at, job(at))).collect(),
             worker_types: types.map(|kind| (kind.index(), worker_type(kind))).collect(),
         };
-        Self::Conflict { policy, conflicts, size, names }
+        Self::Conflict { policy, conflicts, size, names: Box::new(names) }
     }
 }
 
@@ -403,7 +403,7 @@ pub enum PolicyError {
         /// How few they are known to be.
         size: ConflictSize,
         /// Names of their jobs and worker types, as far as they are known.
-        names: ConflictNames,
+        names: Box<ConflictNames>,
     },
     /// The program's objective is unbounded.
     #[error("policy `{policy}` is unbounded: {reason}")]
@@ -487,10 +487,11 @@ mod tests {
             is_droppable: false,
             possible: None,
             relaxed: None,
+            can_be_dropped: false,
         };
         let conflicts = vec![conflict(Some(2), None), conflict(None, Some(WorkerTypeId::from_index(1)))];
         let (policy, size) = ("mine".to_owned(), ConflictSize::Smallest);
-        let error = PolicyError::Conflict { policy, conflicts, size, names: ConflictNames::default() };
+        let error = PolicyError::Conflict { policy, conflicts, size, names: Box::default() };
         let said = error.to_string();
         assert!(
             said.contains("for the job at position 2; ") && said.ends_with("for worker type 1"),

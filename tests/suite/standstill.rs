@@ -359,6 +359,7 @@ fn a_decision_that_fails_names_the_job_that_it_fails_on() {
         policy: "alone".to_owned(),
         conflicts: vec![conflict],
         size: ConflictSize::Smallest,
+        names: Box::default(),
     };
     for (first, said) in [(7_200, "job a"), (100, "job b")] {
         for ideal in [false, true] {
@@ -392,8 +393,12 @@ fn a_decision_that_fails_says_when_and_with_which_jobs() {
         relaxed: None,
         can_be_dropped: false,
     };
-    let conflicts =
-        PolicyError::Conflict { policy: policy(), conflicts: vec![conflict], size: ConflictSize::Smallest };
+    let conflicts = PolicyError::Conflict {
+        policy: policy(),
+        conflicts: vec![conflict],
+        size: ConflictSize::Smallest,
+        names: Box::default(),
+    };
     // the second of the problem, which is called 2
     let no_weight = "policy `alone` needs `weight` of job 2, expected another";
     let infeasible = "policy `alone` is infeasible: no allocation keeps `throughput >= 9[steps/s]` for job 2";

@@ -1,7 +1,7 @@
 //! The constraints of a policy that contradict one another where no allocation keeps them all.
 
 use crate::index::{Id, WorkerTypeId};
-use crate::policy::decision::{Conflict, ConflictNames, PolicyError};
+use crate::policy::decision::{Conflict, PolicyError};
 use crate::policy::program::reduce::Reduced;
 use crate::program::expression::Subject;
 use crate::program::{BoundObjective, Column, Formulation, Range, RowRole, Sense};
@@ -44,7 +44,7 @@ impl Conflicts {
     /// The error of a policy of this name; none if no contradiction was proven.
     pub(super) fn error_of(self, policy: &str) -> Option<PolicyError> {
         let Self { conflicts, size } = self;
-        let (policy, names) = (policy.to_owned(), ConflictNames::default());
+        let (policy, names) = (policy.to_owned(), Box::default());
         (!conflicts.is_empty()).then_some(PolicyError::Conflict { policy, conflicts, size, names })
     }
 }
