@@ -51,6 +51,9 @@ const CENTRING_STEPS_MAX: u32 = 20;
 const OFF_PATH_MAX: f64 = 1e-7;
 /// The relative distance of products v·z from μ·w up to which a point is near the path.
 const OFF_PATH_NEAR: f64 = 1e-4;
+/// The least gap of an answer, relative to the tolerance. The last step may reach gaps near the rounding of costs; at these,
+/// rounding decides where in the optimal face the point of the path is.
+const GAP_PART_MIN: f64 = 0.01;
 /// The relative distance of products v·z from μ·w above which the answer is refused: rounding keeps it from the
 /// centre.
 const ASTRAY: f64 = 0.5;
@@ -120,7 +123,8 @@ impl Backend for Centre {
             }
             state.advance(&form).map_err(|halt| failed(halt.reason()))?;
         }
-        let target = state.mu(&form);
+        let mu_min = GAP_PART_MIN * limits.tolerance * state.value(&form) / form.weight;
+        let target = state.mu(&form).max(mu_min);
         steps += state.centre(&form, target);
         if state.off_path(&form, target) > ASTRAY {
             return Err(failed("rounding keeps it from the centre"));
@@ -217,11 +221,15 @@ impl State {
 
     fn is_close(&self, form: &Form, tolerance: f64) -> bool {
         let largest = |values: &[f64]| values.iter().fold(0.0_f64, |most, value| most.max(value.abs()));
-        let cost: f64 = form.cost.iter().zip(&self.v).map(|(cost, v)| cost * v).sum();
         let gap = self.mu(form) * form.weight;
         largest(&self.primal) <= tolerance * largest(&form.bounds).max(1.0)
             && largest(&self.dual) <= tolerance * largest(&form.cost).max(1.0)
-            && gap <= tolerance * cost.abs().max(1e-3)
+            && gap <= tolerance * self.value(form)
+    }
+
+    /// The size of the objective, to which gaps are relative.
+    fn value(&self, form: &Form) -> f64 {
+        form.cost.iter().zip(&self.v).map(|(cost, v)| cost * v).sum::<f64>().abs().max(1e-3)
     }
 
     /// The largest relative distance of v·z from μ·w.
