@@ -58,11 +58,15 @@ fn exception(class: &str, message: &str, known: impl FnOnce(&Bound<'_, PyDict>) 
     })
 }
 
-/// The message with line numbers of a trace that was given as a table turned into row numbers.
+/// The message with the lines and columns of a trace that was given as a table turned into row numbers.
 fn in_rows(message: &str) -> Cow<'_, str> {
     let Some((before, (row, after))) = message.split_once("<trace ").and_then(|(before, rest)| {
         let (_, rest) = rest.split_once(">:")?;
         let (line, after) = rest.split_once(':')?;
+        // The column of the text is none of the table.
+        let is_column = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
+        let without_column = after.split_once(':').filter(|(column, _)| is_column(column));
+        let after = without_column.map_or(after, |(_, after)| after);
         Some((before, (row_of(line.parse().ok()?)?, after)))
     }) else {
         return Cow::Borrowed(message);
