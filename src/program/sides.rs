@@ -23,6 +23,15 @@ impl Sides {
     }
 }
 
+/// The side of a constraint that no allocation changes; 0 if there is none.
+fn limit(constraint: &Constraint, sides: Sides) -> f64 {
+    match &constraint.excess.node {
+        Node::Binary(Operator::Subtract, small, _) if !small.varies() => sides.small,
+        Node::Binary(Operator::Subtract, _, large) if !large.varies() => sides.large,
+        _ => 0.0,
+    }
+}
+
 impl BoundObjective<'_> {
     /// The sides of a constraint at a point, for the member or the worker type at a position (0 for the whole cluster).
     pub fn sides(&self, constraint: &Constraint, position: usize, point: &Point) -> Sides {
@@ -36,7 +45,8 @@ impl BoundObjective<'_> {
     }
 
     /// The largest violation at a point of the constraints that are neither soft nor droppable: relative to the larger of their
-    /// sides, or to the largest finite value that their difference can have, whichever is larger.
+    /// sides, or to the largest finite value that their difference can have, whichever is larger. Where one side is a number that no
+    /// allocation changes, such as a floor of throughput, relative to the larger side, as a floor may be small beside what is possible.
     pub fn violation(&self, point: &Point) -> f64 {
         let hard = |constraint: &&Constraint| constraint.soft.is_none() && !constraint.droppable;
         let mut reach = None;
@@ -48,9 +58,15 @@ impl BoundObjective<'_> {
                 if excess <= 0.0 {
                     continue;
                 }
-                let range = self.range(&constraint.excess, at, reach.get_or_insert_with(|| Reach::of(self)));
-                let sizes = [sides.small, sides.large, range.lower, range.upper].map(f64::abs);
-                let size = sizes.into_iter().filter(|size| size.is_finite()).fold(0.0, f64::max);
+                let limit = limit(constraint, sides).abs();
+                let size = if limit > 0.0 && limit.is_finite() {
+                    limit.max(sides.small.abs()).max(sides.large.abs())
+                } else {
+                    let reach = reach.get_or_insert_with(|| Reach::of(self));
+                    let range = self.range(&constraint.excess, at, reach);
+                    let sizes = [sides.small, sides.large, range.lower, range.upper].map(f64::abs);
+                    sizes.into_iter().filter(|size| size.is_finite()).fold(0.0, f64::max)
+                };
                 worst = worst.max(if size > 0.0 { excess / size } else { excess });
             }
         }

@@ -64,3 +64,5 @@ mod cluster_tests;
 mod conflict_tests;
 #[cfg(test)]
 mod late_tests;
+#[cfg(test)]
+mod floor_tests;
