@@ -136,7 +136,7 @@ pub(super) fn check_finite(source: &Source) -> Result<(), SpecError> {
     Err(source.at_place(Some(place), message, None))
 }
 
-/// Is a text how YAML writes infinity, or what is no number?
+/// Whether a text is how YAML writes infinity, or what is no number.
 fn is_not_finite(text: &str) -> bool {
     let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
     matches!(unsigned, ".inf" | ".Inf" | ".INF") || matches!(text, ".nan" | ".NaN" | ".NAN")

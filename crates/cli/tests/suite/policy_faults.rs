@@ -157,7 +157,7 @@ fn jobs_without_time_have_rows_of_zeros() {
     assert_eq!(said, "jobs,a,throughput\nx,1,1\ny,0,0\n");
 }
 
-/// What the answer says could be dropped is marked `droppable: true`, and then there is an allocation; what it does not say so of,
+/// Each constraint that the answer says could be dropped leaves an allocation once it is marked `droppable: true`; each other one,
 /// marked alone, leaves none.
 #[test]
 fn what_would_relax_a_conflict_is_said_and_does() {

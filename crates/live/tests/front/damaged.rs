@@ -27,7 +27,7 @@ fn warnings(served: &Served) -> Vec<String> {
     warnings.map(|note| note["text"].as_str().unwrap().to_owned()).collect()
 }
 
-/// What was set aside: for each record its table and key.
+/// The records that were set aside, by table and key.
 fn aside(folder: &Path) -> Vec<(String, String)> {
     let text = fs::read_to_string(folder.join("set-aside.jsonl")).unwrap();
     let of = |line: &str| {
