@@ -54,7 +54,7 @@ pub(super) enum PricesLost {
 pub(super) struct ContinuationEnd {
     /// The prices at the last width, with their shifts.
     pub(super) place: SmoothedPrices<Vec<f64>>,
-    /// The last box: a job whose choice is optimal everywhere in it is decided.
+    /// The last price box: a job is decided if one choice of it is optimal at all prices in the box.
     pub(super) price_box: PriceBox<Vec<f64>>,
 }
 

@@ -116,7 +116,7 @@ pub(super) struct SearchEnd {
     pub(super) has_prices: bool,
     /// The level of the mixture.
     pub(super) level: f64,
-    /// Each point whose columns are mixed.
+    /// The points from which the mixture takes columns.
     pub(super) mixture: Vec<MixedPoint>,
     /// Weight of each group's column of the given allocation: `[groups]`.
     pub(super) given: Vec<f64>,
@@ -124,7 +124,7 @@ pub(super) struct SearchEnd {
     pub(super) passes: u32,
 }
 
-/// A point whose columns are in a mixture.
+/// A point from which a mixture takes columns.
 #[derive(Clone, Debug)]
 pub(super) struct MixedPoint {
     /// The point.

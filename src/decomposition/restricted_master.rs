@@ -47,7 +47,7 @@ pub(super) struct PriceBounds {
 pub(super) struct ColumnWeight {
     /// The round in which the column was added.
     pub(super) round: usize,
-    /// The group whose column it is.
+    /// The group to which the column belongs.
     pub(super) group: usize,
     /// The weight, above 0.
     pub(super) weight: f64,

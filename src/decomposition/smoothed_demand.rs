@@ -248,7 +248,7 @@ impl<const K: usize> UndecidedJob<K> {
     }
 }
 
-/// The weight of an option whose value exceeds the best by `better`, which is at most 0 but for shifts.
+/// The weight of an option with the best value plus `better`; `better` is at most 0 unless values are shifted.
 #[inline]
 fn option_weight(better: f64, width: f64) -> f64 {
     if better < -WORSE * width { 0.0 } else { (better / width).exp() }

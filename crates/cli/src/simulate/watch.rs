@@ -167,7 +167,7 @@ fn writing(path: &Path) -> impl FnOnce(io::Error) -> Failure + use<> {
 pub(super) struct Watch {
     recorder: Recorder,
     events: Option<EventsFile>,
-    /// The cluster, by whose names of worker types events are written.
+    /// The cluster: events are written with the names that it gives its worker types.
     cluster: Cluster,
     snapshots: Option<PathBuf>,
     n_decisions: u64,
