@@ -169,7 +169,7 @@ impl Completions {
         self.jobs.iter().filter(|job| job.completion.is_none()).count()
     }
 
-    /// Last completion − first arrival, of all jobs.
+    /// Last completion − first arrival, of all completed jobs.
     pub fn makespan(&self) -> Option<Seconds> {
         Some(self.last_completion? - self.first_arrival?)
     }

@@ -138,7 +138,7 @@ pub struct Summary {
     pub jct_by_weight: Vec<WeightClass>,
     /// The finish-time fairness of these jobs; null without any.
     pub rho: Option<Fairness>,
-    /// Last completion − first arrival, of all jobs.
+    /// Last completion − first arrival, of all completed jobs; null if the simulation was given up.
     #[serde(rename = "makespan_s", alias = "makespan")]
     pub makespan: Option<Seconds>,
     /// Busy worker time over worker time from the first arrival to the end of the last lease, by type and `all`.
@@ -209,11 +209,11 @@ impl Summary {
 }
 
 impl Summary {
-    /// This summary for a simulation that was given up: without an average completion time, as the mean of the jobs
-    /// that were done by then is not the mean of all.
+    /// This summary for a simulation that was given up: without an average completion time and a makespan, as the mean of the
+    /// jobs that were done by then is not the mean of all, and their last completion not the last of all.
     #[must_use]
     pub fn given_up(self) -> Self {
-        Self { average_jct: None, ..self }
+        Self { average_jct: None, makespan: None, ..self }
     }
 
     /// This summary with the instants of jobs in the time of the trace, whose first arrival is `origin`.

@@ -197,10 +197,10 @@ pub const METRICS: &[Metric] = &[
         name: "makespan_s",
         unit: Unit::Seconds,
         label: "Makespan",
-        meaning: "time from the first arrival to the last completion, over all jobs",
+        meaning: "time from the first arrival to the last completion, over all completed jobs",
         better: Better::Lower,
         prominence: Prominence::Compared,
-        of_completed: false,
+        of_completed: true,
         of: |summary| summary.makespan.map(Seconds::get),
     },
     Metric {

@@ -16,6 +16,7 @@ use crate::results;
 use apportion::metrics::METRICS;
 use apportion::metrics::statistics::{Estimate, Interval, LEVEL};
 use apportion::metrics::table::{Better, with_unit};
+use apportion_studies::report::study::GivenUp;
 use apportion_studies::sweep::comparison::{Compared, Comparison, Overall, PairedPoint, Unmatched};
 use apportion_studies::sweep::spec::{are_alike, unlike_fields, value_text};
 use apportion_studies::sweep::{Status, Store};
@@ -31,6 +32,9 @@ all points. One that is broken ends the command with exit code 5, and so, where 
 and B did not.
 A point is compared only if both sides have finished every seed of it: the rest would be the quick ones, and a mean over a part of
 the seeds is none of the point. What is left out is counted, and each such run is named on standard error.
+
+Times of jobs are means over the jobs that were completed. Where jobs were given up after too many failures, each side's number is printed,
+and a bound on such a metric is broken at a point at which B gave up more jobs than A, whatever the ratio of the others.
 
 Two policies of one sweep are compared on its page, paired by seed and with intervals, too: `apportion report results/quick --baseline fifo`.
 
@@ -160,7 +164,7 @@ fn compare(first: &Path, second: &Path, session: &Session) -> Result<(Comparison
 /// The outcome of a bound.
 struct Verdict {
     bound: String,
-    /// The points at which it is broken, with the ratio there; none if it holds.
+    /// The points at which it is broken, with the ratio there or the numbers of jobs given up; none if it holds.
     broken: Vec<String>,
     /// The number of points with a ratio that was checked against the bound; for a bound on the mean, the number of points in it.
     n_points: usize,
@@ -192,11 +196,24 @@ fn verdict(bound: &Bound, comparison: &Comparison) -> Verdict {
             broken.push(format!("at no point has {name} a ratio"));
         }
     }
+    if METRICS[bound.metric].of_completed {
+        broken.extend(comparison.points.iter().filter_map(|point| {
+            let [first, second] = point.given_up();
+            let is_lost = second.n > first.n && point.compared(bound.metric).is_some();
+            let place = label(comparison, point);
+            is_lost.then(|| format!("{name} leaves out {} at {place}", sides_text(first, second)))
+        }));
+    }
     let lost = comparison.unmatched.iter().filter(|other| other.first == Some(Status::Done));
     broken.extend(
         lost.map(|other| format!("{}: {} in B", other.run, other.second.map_or("not there", Status::name))),
     );
     Verdict { bound: bound.text.clone(), broken, n_points }
+}
+
+/// Numbers of jobs given up on both sides: `0 of 40 jobs given up in A, 19 of 40 in B`.
+fn sides_text(first: GivenUp, second: GivenUp) -> String {
+    format!("{} of {} jobs given up in A, {} of {} in B", first.n, first.n_of, second.n, second.n_of)
 }
 
 fn label(comparison: &Comparison, point: &PairedPoint) -> String {
@@ -226,6 +243,7 @@ fn table(comparison: &Comparison, metrics: &[usize], is_for_people: bool) -> Tab
         axes.chain(["metric", "n", "A", "B", "ratio", "ratio_lower", "ratio_upper", "p"]).collect();
     if !is_for_people {
         heads.extend(["difference", "difference_lower", "difference_upper", "difference_p", "n_of"]);
+        heads.extend(["jobs_given_up_A", "jobs_given_up_B"]);
     }
     let mut table = Table::new(heads);
     for metric in metrics {
@@ -246,6 +264,7 @@ fn table(comparison: &Comparison, metrics: &[usize], is_for_people: bool) -> Tab
             cells.extend(numbers(point.compared(*metric), scale, is_for_people));
             if !is_for_people {
                 cells.push(Cell::Count(point.n_of as u64));
+                cells.extend(point.given_up().map(|given_up| Cell::Count(given_up.n as u64)));
             }
             table.push(cells);
         }
@@ -337,6 +356,14 @@ fn for_people(
             "not compared, because a side has not finished all seeds: {n_unfinished} of {n_of} points"
         ));
     }
+    if metrics.iter().any(|metric| METRICS[*metric].of_completed) {
+        lines.extend(comparison.points.iter().filter_map(|point| {
+            let [first, second] = point.given_up();
+            let place = label(comparison, point);
+            (first.n + second.n > 0)
+                .then(|| format!("times of jobs leave out, at {place}: {}", sides_text(first, second)))
+        }));
+    }
     for Verdict { bound, broken, n_points } in verdicts {
         let verdict = if broken.is_empty() { "holds" } else { "is broken" };
         lines.push(format!("bound {bound} {verdict}; it was held against {n_points} of {n_of} points"));
@@ -354,7 +381,7 @@ pub(crate) struct ComparisonAnswer<'a> {
     /// The probability with which an interval has the true mean.
     level: f64,
     /// A row for each metric and point: the value of each axis, `metric`, the means `A` and `B` of its seeds and their `ratio`, with
-    /// intervals and probabilities.
+    /// intervals and probabilities, and the numbers of jobs given up, which times of jobs leave out.
     points: Vec<Map<String, Value>>,
     /// By metric, the ratio over all points.
     overall_ratio: BTreeMap<&'static str, OverallRatio>,
@@ -421,7 +448,7 @@ struct Held<'a> {
     bound: &'a str,
     /// Whether it holds.
     holds: bool,
-    /// The points at which it is broken, with the ratio there.
+    /// The points at which it is broken, with the ratio there or the numbers of jobs given up.
     broken: &'a [String],
     /// The number of points with a ratio that was checked against the bound; for a bound on the mean, the number of points in it.
     n_points: usize,

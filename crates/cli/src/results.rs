@@ -16,6 +16,7 @@ use apportion::scheduler::DecisionError;
 use apportion::simulator::SimulationError;
 use apportion::spec::nearest::{name_list, suggestion};
 use apportion::spec::run::FieldComplaint;
+use apportion_studies::report::study::GivenUp;
 use apportion_studies::sweep::spec::value_text;
 use apportion_studies::sweep::summary::{Group, Groups};
 use apportion_studies::sweep::{Row, Run, RunError, Status, Store, StoreError, Study, oddities};
@@ -166,7 +167,7 @@ fn listed(groups: &Groups, metric: &Metric) -> Table {
     let Metric { name, unit, .. } = metric;
     let numbers = [(*name).to_owned(), format!("{name}_deviation"), "capacity".to_owned()];
     let counts = Status::ALL.map(|status| format!("n_{status}"));
-    let seeds = ["n", "n_of"].map(str::to_owned);
+    let seeds = ["measured_jobs", "jobs_given_up", "n", "n_of"].map(str::to_owned);
     let has_published = !groups.sources.is_empty();
     let published = has_published.then(|| format!("{name}_published"));
     let mut table = Table::new(axes.chain(numbers).chain(counts).chain(seeds).chain(published));
@@ -177,7 +178,8 @@ fn listed(groups: &Groups, metric: &Metric) -> Table {
         cells.extend([mean, deviation, group.capacity].map(number));
         cells.extend(group.by_status.map(|n| Cell::Count(n as u64)));
         let n = group.metric.map_or(0, |metric| metric.there().n);
-        cells.extend([n, groups.n_seeds].map(|n| Cell::Count(n as u64)));
+        let GivenUp { n: n_given_up, n_of: n_jobs } = group.given_up;
+        cells.extend([n_jobs, n_given_up, n, groups.n_seeds].map(|n| Cell::Count(n as u64)));
         let published = group.published.map(|value| value * unit.scale());
         cells.extend(has_published.then(|| number(published)));
         table.push(cells);
@@ -237,10 +239,8 @@ fn brief(group: &Group, n_seeds: usize, metric: &Metric) -> String {
     let lacking = ("not there".to_owned(), n_seeds.saturating_sub(n_rows));
     let rest = others.chain([lacking]).filter(|(_, n)| *n > 0);
     let rest = rest.map(|(what, n)| if n == n_seeds { what } else { format!("{n} {what}") });
-    let given_up = match group.given_up {
-        (n, n_of) if n > 0 && metric.of_completed => Some(format!("without {n} of {n_of} jobs given up")),
-        _ => None,
-    };
+    let GivenUp { n, n_of } = group.given_up;
+    let given_up = (n > 0 && metric.of_completed).then(|| format!("without {n} of {n_of} jobs given up"));
     let here = number.into_iter().chain(rest).chain(given_up).collect::<Vec<_>>().join(", ");
     match group.published {
         Some(value) => format!("{here} [{value:.2}]"),

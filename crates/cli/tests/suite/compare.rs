@@ -118,11 +118,11 @@ fn runs_on_one_side_only_are_named() {
     let line =
         |start: &str| out.lines().find(|line| line.starts_with(start)).unwrap_or_else(|| panic!("{out}"));
     assert!(
-        line("isolated,1").ends_with(",average_jct_s,2,,,,,,,,,,,3"),
+        line("isolated,1").ends_with(",average_jct_s,2,,,,,,,,,,,3,0,0"),
         "no ratio of the quick seeds: {out}"
     );
     assert!(
-        line("fifo,0.5,").ends_with(",average_jct_s,2,,,,,,,,,,,3"),
+        line("fifo,0.5,").ends_with(",average_jct_s,2,,,,,,,,,,,3,0,0"),
         "no mean over a part of the seeds: {out}"
     );
     let (_, err) = ends(at, 5, &["compare", "a", "b", "--bound", "average_jct_s<=2"]);
@@ -137,6 +137,37 @@ fn runs_on_one_side_only_are_named() {
     assert!(part.unwrap()["A"].is_null() && part.unwrap()["ratio"].is_null(), "{found}");
     assert_eq!((&found["bounds"][0]["holds"], &found["bounds"][0]["n_points"]), (&true.into(), &2.into()));
     ends(at, 0, &["compare", "b", "a", "--bound", "average_jct_s<=2"]);
+}
+
+#[test]
+fn jobs_given_up_on_one_side_break_bounds_on_times_of_jobs() {
+    let folder = changed(
+        "UPDATE runs SET n_jobs = n_jobs - 5, average_jct_s = average_jct_s / 2 WHERE policy = 'fifo' AND rate = 0.5",
+    );
+    let at = folder.path();
+    let words = "0 of 60 jobs given up in A, 15 of 60 in B";
+    let (out, err) = ends(at, 5, &["compare", "a", "b", "--bound", "average_jct_s<=1"]);
+    assert!(
+        err.contains(&format!("is broken: average_jct_s leaves out {words} at policy=fifo rate=0.5")),
+        "{err}"
+    );
+    assert!(out.contains(&format!("times of jobs leave out, at policy=fifo rate=0.5: {words}")), "{out}");
+    // Rounds are of all jobs; and A, which has all, cannot look better than it is.
+    ends(at, 0, &["compare", "a", "b", "--bound", "rounds<=1"]);
+    ends(at, 0, &["compare", "b", "a", "--bound", "average_jct_s<=2"]);
+    let (out, _) = ends(at, 0, &["compare", "a", "b", "--format", "json"]);
+    let found: serde_json::Value = serde_json::from_str(&out).unwrap();
+    let given_up = |point: &serde_json::Value| {
+        [&point["jobs_given_up_A"], &point["jobs_given_up_B"]].map(|n| n.as_u64())
+    };
+    let points = found["points"].as_array().unwrap();
+    assert_eq!(points.iter().filter(|point| given_up(point) == [Some(0), Some(15)]).count(), 1, "{out}");
+    assert_eq!(points.iter().filter(|point| given_up(point) == [Some(0); 2]).count(), 3, "{out}");
+    let (out, _) = ends(at, 0, &["results", "show", "b", "--format", "json"]);
+    let found: serde_json::Value = serde_json::from_str(&out).unwrap();
+    let groups = found["rows"].as_array().unwrap();
+    let lost = groups.iter().find(|group| group["jobs_given_up"] == 15).unwrap();
+    assert_eq!((&lost["policy"], &lost["measured_jobs"]), (&"fifo".into(), &60.into()));
 }
 
 #[test]

@@ -88,8 +88,8 @@ pub struct Point {
     pub by_seed: BTreeMap<&'static str, Vec<Option<f64>>>,
     /// Utilization by worker type.
     pub utilization: Vec<(String, Repeated)>,
-    /// Number of measured jobs of finished runs that were given up, and of all their measured jobs.
-    pub given_up: (usize, usize),
+    /// Measured jobs of finished runs that were given up.
+    pub given_up: GivenUp,
     /// Job completion times, s, over all seeds, where all runs are done and their jobs were kept.
     pub jct: Option<Cdf>,
     /// Finish-time fairness of the jobs over all seeds, where all runs are done and their jobs were kept.
@@ -213,11 +213,25 @@ fn spread_text(study: &Study, panel: &Panel, series: &[Series]) -> String {
     }
 }
 
+/// Numbers of measured jobs of finished runs, with those that were given up after too many failures: means over completed
+/// jobs leave them out.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct GivenUp {
+    /// Number of jobs given up.
+    pub n: usize,
+    /// Number of measured jobs.
+    pub n_of: usize,
+}
+
 /// Sentence about jobs that were given up, over all points of a chart: `; p: 3 of 900 measured jobs given up`.
 fn given_up_text(study: &Study, points: &[&Point]) -> String {
     let of_series = |(position, name): (usize, &String)| {
         let own = points.iter().filter(|point| point.series == position);
-        let (n, n_of) = own.fold((0, 0), |sum, p| (sum.0 + p.given_up.0, sum.1 + p.given_up.1));
+        let sum = |sum: GivenUp, point: &Point| GivenUp {
+            n: sum.n + point.given_up.n,
+            n_of: sum.n_of + point.given_up.n_of,
+        };
+        let GivenUp { n, n_of } = own.copied().fold(GivenUp::default(), sum);
         (n > 0).then(|| format!("{name} {n} of {n_of}"))
     };
     let texts: Vec<String> = study.series.iter().enumerate().filter_map(of_series).collect();
@@ -331,7 +345,7 @@ mod tests {
             utilization: spread.map(|spread| ("a".to_owned(), spread)).into_iter().collect(),
             jct: jct_s.and_then(|jct| Cdf::of(vec![jct])),
             rho: None,
-            given_up: (0, 0),
+            given_up: GivenUp::default(),
             against_baseline: BTreeMap::new(),
         }
     }

@@ -12,9 +12,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
+use crate::report::study::GivenUp;
 use crate::sweep::outcome::Status;
 use crate::sweep::spec::value_text;
 use crate::sweep::store::{Row, Study, is_seed};
+use crate::sweep::summary::given_up;
 use apportion::metrics::statistics::{Estimate, Paired, Spread};
 
 /// Runs of both sides that differ only in their seed.
@@ -220,6 +222,13 @@ impl PairedPoint {
     pub fn lacks(&self, metric: usize) -> bool {
         let has = |row: &Row| row.outcome.metrics[metric].is_some();
         !self.pairs.iter().any(|(_, first, second)| has(first) && has(second))
+    }
+
+    /// Numbers of jobs given up, and of all measured jobs, on the first side and on the second, over the paired runs.
+    pub fn given_up(&self) -> [GivenUp; 2] {
+        let first: Vec<&Row> = self.pairs.iter().map(|(_, first, _)| first).collect();
+        let second: Vec<&Row> = self.pairs.iter().map(|(_, _, second)| second).collect();
+        [given_up(&first), given_up(&second)]
     }
 
     /// A metric, by position, at this point; none unless both sides have finished, with this metric, every seed that

@@ -4,6 +4,7 @@ use apportion::metrics::statistics::Repeated;
 use apportion::metrics::{METRICS, Metric};
 use serde_json::Value;
 
+use crate::report::study::GivenUp;
 use crate::sweep::outcome::Status;
 use crate::sweep::spec::{Published, value_text};
 use crate::sweep::store::{Row, Study, is_seed};
@@ -17,8 +18,8 @@ pub struct Group {
     pub by_status: [usize; Status::ALL.len()],
     /// Metric over the finished runs, with the number of seeds there should be; none without finished runs.
     pub metric: Option<Repeated>,
-    /// Number of measured jobs of the finished runs that were given up, and of all their measured jobs.
-    pub given_up: (usize, usize),
+    /// Measured jobs of the finished runs that were given up.
+    pub given_up: GivenUp,
     /// Proven capacity, jobs/h, where it was computed.
     pub capacity: Option<f64>,
     /// Published value of the metric, in its unit for people.
@@ -112,9 +113,8 @@ fn value_of(published: &Published, axes: &[String], values: &[Value]) -> Option<
     points.find(|(other, _)| other.total_cmp(&place).is_eq()).map(|(_, value)| value)
 }
 
-/// Number of measured jobs of finished runs that were given up, and of all their measured jobs; 0 for results of older
-/// versions.
-pub fn given_up(done: &[&Row]) -> (usize, usize) {
+/// Measured jobs of finished runs that were given up; 0 for results of older versions, which did not count them.
+pub fn given_up(done: &[&Row]) -> GivenUp {
     let count = |row: &Row, name: &str| row.outcome.metrics[Metric::position(name)?];
     let both = |row: &&Row| Some((count(row, "n_jobs")?, count(row, "n_measured")?));
     let (completed, all) =
@@ -125,7 +125,7 @@ pub fn given_up(done: &[&Row]) -> (usize, usize) {
         reason = "counts of jobs, which saturate"
     )]
     let whole = |count: f64| count as usize;
-    (whole(all - completed), whole(all))
+    GivenUp { n: whole(all - completed), n_of: whole(all) }
 }
 
 #[cfg(test)]
