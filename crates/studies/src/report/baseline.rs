@@ -8,7 +8,7 @@ use super::chart::BANDS_MAX;
 use super::label;
 use super::number::brief;
 use super::page::NamedTable;
-use super::study::{Panel, Point, Study, file_name, same, why_absent};
+use super::study::{GivenUp, Panel, Point, Study, file_name, same, why_absent};
 use super::table::{Cell, Table};
 
 /// Description of how the tables against the baseline are made.
@@ -96,20 +96,25 @@ fn comparison_row(
         number(against.map(|paired| -paired.difference.mean / scale), 2),
         ratio.and_then(|ratio| ratio.p).map_or(Cell::Empty, p_cell),
         against.map_or(Cell::Empty, |paired| Cell::Count(paired.difference.n as u64)),
-        not_done(study, point, base).map_or(Cell::Empty, Cell::from),
+        not_done(study, (point, base), metric).map_or(Cell::Empty, Cell::from),
     ]);
     cells
 }
 
-/// Statuses of unfinished runs, of a point and of the baseline at its place: `1 of 3 timeout; fifo: saturated`.
-fn not_done(study: &Study, point: &Point, base: Option<&Point>) -> Option<String> {
+/// Statuses of unfinished runs, of a point and of the baseline at its place, and the jobs given up that the metric leaves out:
+/// `1 of 3 timeout; fifo: saturated; fifo: 2 of 60 jobs given up`.
+fn not_done(study: &Study, (point, base): (&Point, Option<&Point>), metric: &Metric) -> Option<String> {
     let baseline = study.series.get(study.baseline)?;
-    let of_base = match base {
-        None => Some("not there".to_owned()),
-        Some(base) => why_absent(base),
+    let given_up = |point: &Point| {
+        let GivenUp { n, n_of } = point.given_up;
+        (n > 0 && metric.of_completed).then(|| format!("{n} of {n_of} jobs given up"))
     };
-    let of_base = of_base.map(|why| format!("{baseline}: {why}"));
-    let pieces: Vec<String> = why_absent(point).into_iter().chain(of_base).collect();
+    let of_base: Vec<String> = match base {
+        None => vec!["not there".to_owned()],
+        Some(base) => why_absent(base).into_iter().chain(given_up(base)).collect(),
+    };
+    let of_base = of_base.into_iter().map(|why| format!("{baseline}: {why}"));
+    let pieces: Vec<String> = why_absent(point).into_iter().chain(given_up(point)).chain(of_base).collect();
     (!pieces.is_empty()).then(|| pieces.join("; "))
 }
 

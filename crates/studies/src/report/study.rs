@@ -449,6 +449,20 @@ mod tests {
     }
 
     #[test]
+    fn tables_against_the_baseline_name_jobs_given_up() {
+        let mut points = vec![point(0, 1.0, Some(7200.0), &[]), point(1, 1.0, Some(3600.0), &[])];
+        let paired = Paired::of(&[(7200.0, 3600.0)]).unwrap();
+        points[1].against_baseline = [("average_jct_s", paired), ("cost", paired)].into();
+        points[0].given_up = GivenUp { n: 2, n_of: 60 };
+        let study = study(["p", "q"], points);
+        let tables = baseline::tables(&study, &study.panels[0], "");
+        let last = |table: &NamedTable| format!("{:?}", table.table.rows()[0].last().unwrap());
+        let [jct, cost] = &tables[..] else { panic!("{tables:?}") };
+        assert!(last(jct).contains("p: 2 of 60 jobs given up"), "{jct:?}");
+        assert!(!last(cost).contains("given up"), "the cost is of all jobs: {cost:?}");
+    }
+
+    #[test]
     fn a_study_without_runs_says_so() {
         let mut empty = study(["p", "q"], Vec::new());
         assert!(page(&empty).html().contains("There are no runs in these results yet."));
