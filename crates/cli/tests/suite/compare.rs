@@ -158,7 +158,7 @@ fn jobs_given_up_on_one_side_break_bounds_on_times_of_jobs() {
     let (out, _) = ends(at, 0, &["compare", "a", "b", "--format", "json"]);
     let found: serde_json::Value = serde_json::from_str(&out).unwrap();
     let given_up = |point: &serde_json::Value| {
-        [&point["jobs_given_up_A"], &point["jobs_given_up_B"]].map(|n| n.as_u64())
+        [&point["jobs_given_up_A"], &point["jobs_given_up_B"]].map(serde_json::Value::as_u64)
     };
     let points = found["points"].as_array().unwrap();
     assert_eq!(points.iter().filter(|point| given_up(point) == [Some(0), Some(15)]).count(), 1, "{out}");
