@@ -95,7 +95,7 @@ pub enum Binding {
     /// Nothing: it has time left on workers that idle, which would raise the objective by less than its certificate tells.
     Unrefined,
     /// Unknown: the prices do not say, as where all workers that it can run on are given away at a price of 0, or are
-    /// not known.
+    /// not known; without a program: of each worker type that the job can run on, fewer workers idle than it needs at once.
     Unexplained,
 }
 
@@ -237,6 +237,10 @@ impl Explanation {
                 return "all workers that it can run on are given away".to_owned();
             }
             Binding::Time if !has_program => return "runs all the time".to_owned(),
+            Binding::Unexplained if !has_program => {
+                return "has time left, and of each worker type fewer workers idle than it needs at once"
+                    .to_owned();
+            }
             _ => {}
         }
         let mut words = Vec::new();
@@ -281,13 +285,23 @@ impl Explanation {
     }
 }
 
+/// The reason for a job's share where there is no program.
 fn binding(problem: &Problem, job: JobIndex, time: f64, types: &[TypeExplanation]) -> Binding {
     if time >= 1.0 - IDLE_MIN {
         return Binding::Time;
     }
     let runs = |kind: usize| problem.throughput()[(job, WorkerTypeId::from_index(kind))] > 0.0;
-    let all_full = types.iter().enumerate().filter(|(kind, _)| runs(*kind)).all(|(_, kind)| kind.binds);
-    if all_full { Binding::Capacity } else { Binding::Free }
+    let own = || types.iter().enumerate().filter(|(kind, _)| runs(*kind)).map(|(_, kind)| kind);
+    let scale_factor = f64::from(problem.jobs()[job].scale_factor);
+    // A job of one worker can use one that idles at times.
+    let at_once = if scale_factor > 1.0 { scale_factor - IDLE_MIN } else { 0.0 };
+    if own().all(|kind| kind.binds) {
+        Binding::Capacity
+    } else if own().any(|kind| !kind.binds && kind.workers - kind.workers_used >= at_once) {
+        Binding::Free
+    } else {
+        Binding::Unexplained
+    }
 }
 
 fn used(problem: &Problem, decision: &Decision) -> Vec<TypeExplanation> {

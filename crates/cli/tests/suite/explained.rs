@@ -55,6 +55,18 @@ fn prices_that_are_small_beside_1_are_prices() {
 }
 
 #[test]
+fn a_gang_is_not_told_of_idle_workers_that_are_too_few_for_it() {
+    let snapshot = "format: apportion/snapshot-v1\ncluster: {v100: 4, p100: 2}\njobs:\n  - {id: a, steps_remaining: 100, throughput: {v100: 1}}\n  - {id: b, scale_factor: 4, steps_remaining: 9000, throughput: {v100: 3, p100: 0.2}}\n";
+    let ran = apportion(&["explain", "--policy", "completion_rate", "-"], snapshot);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    let gang = ran.stdout.lines().find(|line| line.starts_with("b ")).expect("a line of b");
+    assert!(
+        gang.ends_with("has time left, and of each worker type fewer workers idle than it needs at once"),
+        "{gang}"
+    );
+}
+
+#[test]
 fn an_optimum_of_0_is_certified() {
     let jobs = "  - {id: a, throughput: {v100: 1}}\n  - {id: b, throughput: {v100: 2, p100: 1}}";
     for policy in [

@@ -61,7 +61,8 @@ class JobExplanation:
     #: Its share of time, over all worker types and partners.
     time: float
     #: `constraint`, `bottleneck`, `time`, `capacity`, `discount`, `free`, or `unrefined` where workers idle that would raise the objective by
-    #: less than its certificate tells; `unexplained` where the program's prices do not say, as where its shares are one of several optima.
+    #: less than its certificate tells; `unexplained` where the program's prices do not say, as where its shares are one of several optima,
+    #: or, without a program, where of each worker type fewer workers idle than the job needs at once.
     binds: str
     #: Has its demand for throughput a price?
     sets_objective: bool
