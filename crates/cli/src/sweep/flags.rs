@@ -198,19 +198,28 @@ fn rates(text: &str) -> Result<String, Failure> {
 
 /// The seeds in the form of an axis.
 fn seeds(text: &str) -> Result<String, Failure> {
-    let wrong = || {
+    let refused = |why: &str| {
         let help = "0:3 for 0, 1 and 2, or 0,7,42".to_owned();
-        Failure::usage(format!("--seed: `{text}` are no seeds"), Some(help))
+        Failure::usage(format!("--seed: `{text}` {why}"), Some(help))
     };
-    let whole = |part: &str| part.trim().parse::<u64>().ok();
-    let seeds: Option<Vec<u64>> = match text.split_once(':') {
-        None => text.split(',').map(whole).collect(),
-        Some((from, end)) => match (whole(from), whole(end)) {
-            (Some(from), Some(end)) if from < end && end - from <= SEEDS_MAX => Some((from..end).collect()),
-            _ => None,
-        },
+    let whole =
+        |part: &str| part.trim().parse::<u64>().map_err(|_| refused("are no seeds, which are whole numbers"));
+    let seeds: Vec<u64> = match text.split_once(':') {
+        None => text.split(',').map(whole).collect::<Result<_, _>>()?,
+        Some((from, end)) => {
+            let (from, end) = (whole(from)?, whole(end)?);
+            if from >= end {
+                return Err(refused(
+                    "has no seed: the second number, which is not among them, is to be larger",
+                ));
+            }
+            if end - from > SEEDS_MAX {
+                return Err(refused(&format!("are {} seeds, expected at most {SEEDS_MAX}", end - from)));
+            }
+            (from..end).collect()
+        }
     };
-    Ok(Value::from(seeds.ok_or_else(wrong)?).to_string())
+    Ok(Value::from(seeds).to_string())
 }
 
 #[cfg(test)]
@@ -274,6 +283,13 @@ mod tests {
         for seed in ["", "3:3", "-1", "0:x", "1.5", "0:1000000000"] {
             assert!(seeds(seed).is_err(), "{seed}");
         }
+        let said = |text: &str| seeds(text).unwrap_err().to_string();
+        assert!(
+            said("0:100001").contains("are 100001 seeds, expected at most 100000"),
+            "{}",
+            said("0:100001")
+        );
+        assert!(said("3:3").contains("has no seed"), "{}", said("3:3"));
         for set in ["jobs", "=5", "a b=5", "jobs=5\nname: x", "stop.wall=20s", "stop={}"] {
             assert!(field("--set", set).is_err(), "{set}");
         }

@@ -106,6 +106,19 @@ fn a_change_of_price_moves_the_job_and_its_cost() {
     assert!(said.contains("wrong.csv:3:4"), "{said}");
 }
 
+/// Alone on its worker, the second job ends 6·10⁻¹¹ s after its deadline, by the rounding of its slices' times.
+#[test]
+fn rounding_makes_no_job_miss_its_deadline() {
+    let folder = TempDir::new().unwrap();
+    let jobs = "job_type,total_steps,arrival,slo\nA3C,10000,0,1393.5792159386483\nA3C,77777,100000,10838.84106780603\n";
+    fs::write(folder.path().join("jobs.csv"), jobs).unwrap();
+    let run = ["--policy", "fifo", "--cluster", "v100=1", "--trace", "jobs.csv"];
+    let summary = simulate(folder.path(), &run);
+    assert_eq!((&summary["slo_violations"], &summary["rho"]["fraction_fair"]), (&0.into(), &1.0.into()));
+    fs::write(folder.path().join("jobs.csv"), jobs.replace("10838.8", "10838.7")).unwrap();
+    assert_eq!(simulate(folder.path(), &run)["slo_violations"], 1);
+}
+
 /// A price that changes 100 s into a round of 360 s, and again 40 s later, holds from then on.
 #[test]
 fn a_price_that_changes_inside_a_round_is_paid_from_then_on() {
