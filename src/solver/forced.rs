@@ -220,14 +220,25 @@ fn bounded_by_cones(program: &Program, left_out: &[bool]) -> Vec<bool> {
     bounded
 }
 
-/// The column y, the factor α and the constant β of a form α·y + β; none for a form of no column or of several.
-fn of_one(form: &Affine) -> Option<(usize, f64, f64)> {
+/// The form α·y + β of one column y.
+#[derive(Clone, Copy, Debug)]
+struct FormOfOne {
+    /// The column y.
+    column: usize,
+    /// α.
+    factor: f64,
+    /// β.
+    constant: f64,
+}
+
+/// A form as one of its only column; `None` for a form of no column or of several.
+fn of_one(form: &Affine) -> Option<FormOfOne> {
     let [(column, factor)] = form.terms[..] else { return None };
-    Some((column, factor, form.constant))
+    Some(FormOfOne { column, factor, constant: form.constant })
 }
 
 /// The range of y where α·y + β is within the given range.
-fn solved_for((_, factor, constant): (usize, f64, f64), range: Range) -> Range {
+fn solved_for(FormOfOne { factor, constant, .. }: FormOfOne, range: Range) -> Range {
     let (one, other) = ((range.lower - constant) / factor, (range.upper - constant) / factor);
     Range { lower: one.min(other), upper: one.max(other) }
 }
@@ -241,7 +252,7 @@ fn below_logarithm(y: &Affine, scale: &Affine, u: &Affine) -> Option<Bounded> {
     let form = of_one(y).filter(|_| is_number)?;
     let (scale, u) = (scale.constant, u.constant);
     let most = (scale > 0.0 && u > 0.0).then(|| scale * (u / scale).ln());
-    Some((form.0, most.map(|most| solved_for(form, Range::at_most(most)))))
+    Some((form.column, most.map(|most| solved_for(form, Range::at_most(most)))))
 }
 
 /// The range of y with (t, α·y + β, d) in the second-order cone, t and d being constants.
@@ -250,7 +261,7 @@ fn below_root(t: &Affine, middle: &Affine, d: &Affine) -> Option<Bounded> {
     let form = of_one(middle).filter(|_| is_number)?;
     let (sum, difference) = (t.constant + d.constant, t.constant - d.constant);
     let root = (sum >= 0.0 && difference >= 0.0).then(|| (sum * difference).sqrt());
-    Some((form.0, root.map(|root| solved_for(form, Range { lower: -root, upper: root }))))
+    Some((form.column, root.map(|root| solved_for(form, Range { lower: -root, upper: root }))))
 }
 
 /// The range of y with (t, m, d) in the second-order cone, m being a constant, and one of t + d and t − d a constant,
@@ -259,12 +270,12 @@ fn above_inverse(t: &Affine, middle: &Affine, d: &Affine) -> Option<Bounded> {
     if !middle.terms.is_empty() {
         return None;
     }
-    let (column, of_t, constant) = of_one(t)?;
-    let (_, of_d, other) = of_one(d).filter(|(of, ..)| *of == column)?;
+    let FormOfOne { column, factor: of_t, constant } = of_one(t)?;
+    let FormOfOne { factor: of_d, constant: other, .. } = of_one(d).filter(|of| of.column == column)?;
     // The difference and the sum of their coefficients, one of which is 0.
     let (number, form) = match (of_t - of_d, of_t + of_d) {
-        (0.0, factor) => (constant - other, (column, factor, constant + other)),
-        (factor, 0.0) => (constant + other, (column, factor, constant - other)),
+        (0.0, factor) => (constant - other, FormOfOne { column, factor, constant: constant + other }),
+        (factor, 0.0) => (constant + other, FormOfOne { column, factor, constant: constant - other }),
         _ => return None,
     };
     let least = (number > 0.0).then(|| middle.constant * middle.constant / number);

@@ -42,7 +42,7 @@ pub fn without_optimum(program: &Program, claim: Termination, limits: &Limits) -
         let proven = matches!(standing(program, limits), Standing::Contradiction(_));
         return proven.then_some(Termination::Infeasible);
     }
-    let relaxed = certified(&relaxed(program, false).0, limits)?;
+    let relaxed = certified(&relaxed(program, false).program, limits)?;
     if relaxed.certificate.bound > RELAXED_MIN {
         return Some(Termination::Infeasible);
     }
@@ -65,7 +65,7 @@ pub(super) fn standing(program: &Program, limits: &Limits) -> Standing {
     let mut standing = Standing::Unknown;
     // A proof without cones holds with them; a point does not.
     for with_cones in [false, true].into_iter().take(if program.is_linear() { 1 } else { 2 }) {
-        let (relaxed, first_of_row) = relaxed(program, with_cones);
+        let Relaxed { program: relaxed, first_of_row } = relaxed(program, with_cones);
         let Some(Certified { certificate, solution, .. }) = certified(&relaxed, limits) else { continue };
         if certificate.bound > RELAXED_MIN {
             return Standing::Contradiction(multiplied(&solution.row_duals, &first_of_row));
@@ -98,9 +98,15 @@ pub(super) fn certified(program: &Program, limits: &Limits) -> Option<Certified>
     solve_certified(program, &mut chain, limits, None).ok()
 }
 
-/// The program that minimizes t, with each row relaxed by t times its scale. Each row becomes none, one or two rows; the
-/// second value has the position of the first of them, and the end: [rows + 1].
-fn relaxed(program: &Program, with_cones: bool) -> (Program, Vec<usize>) {
+/// A program that minimizes t, with each row of another program relaxed by t times its scale.
+struct Relaxed {
+    program: Program,
+    /// The position of the first of the none, one or two rows that each row became, and the end: [rows + 1].
+    first_of_row: Vec<usize>,
+}
+
+/// The relaxed program of a program's rows and, if asked for, with its cones.
+fn relaxed(program: &Program, with_cones: bool) -> Relaxed {
     let mut first_of_row = Vec::with_capacity(program.n_rows() + 1);
     let mut relaxed = Program::new(Sense::Minimize);
     for (range, implied) in program.columns.iter().zip(&program.implied) {
@@ -121,7 +127,7 @@ fn relaxed(program: &Program, with_cones: bool) -> (Program, Vec<usize>) {
         }
     }
     first_of_row.push(relaxed.n_rows());
-    (relaxed, first_of_row)
+    Relaxed { program: relaxed, first_of_row }
 }
 
 /// The largest magnitude among a row's coefficients and finite bounds; 1 if all are 0.

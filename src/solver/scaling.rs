@@ -41,7 +41,7 @@ pub(super) struct Factors {
 impl Scaled {
     /// Scales a checked program.
     pub(super) fn of(program: &Program) -> Self {
-        let (mut rows, mut columns) = geometric_factors(program);
+        let Factors { mut rows, mut columns } = geometric_factors(program);
         let common = common_factor(program, &rows, &columns);
         for factor in &mut rows {
             *factor = power_of_two(*factor / common);
@@ -95,7 +95,7 @@ fn power_of_two(value: f64) -> f64 {
 }
 
 /// Row and column factors before rounding; columns stay at one where there are cones.
-fn geometric_factors(program: &Program) -> (Vec<f64>, Vec<f64>) {
+fn geometric_factors(program: &Program) -> Factors {
     let mut rows = vec![1.0_f64; program.n_rows()];
     let mut columns = vec![1.0_f64; program.n_columns()];
     let magnitudes: Vec<f64> = program.term_values.iter().map(|value| value.abs()).collect();
@@ -124,7 +124,7 @@ fn geometric_factors(program: &Program) -> (Vec<f64>, Vec<f64>) {
             }
         }
     }
-    (rows, columns)
+    Factors { rows, columns }
 }
 
 /// The factor on all of x that brings the largest finite bound between 1 and [`BOUND_MAX`]; 1 where there are cones.

@@ -126,14 +126,14 @@ impl Form {
             let link = parts.row(-curve.form.constant, false);
             parts.columns[u].push((link, -1.0));
             let tie = tie(&curve.form, &placed, firsts.get(&curve.form.terms[0].0));
-            if let Some((other, ratio, constant)) = tie {
-                parts.columns[other].push((link, ratio));
+            if let Some(Multiple { column, ratio, constant }) = tie {
+                parts.columns[column].push((link, ratio));
                 parts.bounds[link] += ratio * constant;
             } else {
                 firsts.entry(curve.form.terms[0].0).or_default().push(placed.len());
                 add_form(&curve.form, &sources, link, &mut parts)?;
             }
-            let tie = tie.map(|(other, ratio, _)| (other, ratio));
+            let tie = tie.map(|of| (of.column, of.ratio));
             sources[curve.column] = Source::Curve(placed.len());
             let shape = curve.shape;
             placed.push(Placed { shape, curve, u, s, link, tie, n_ties: 0, cost, jacobian: Vec::new() });
@@ -199,9 +199,19 @@ fn add_form(form: &Affine, sources: &[Source], link: usize, parts: &mut Parts) -
     Ok(())
 }
 
-/// An argument, among those of `candidates`, of which a form is a multiple, constants apart: its column, the factor,
-/// and its constant.
-fn tie(form: &Affine, placed: &[Placed], candidates: Option<&Vec<usize>>) -> Option<(usize, f64, f64)> {
+/// An argument of a curve, of which the argument of another one is a multiple, constants apart.
+#[derive(Clone, Copy, Debug)]
+struct Multiple {
+    /// Its column.
+    column: usize,
+    /// The factor.
+    ratio: f64,
+    /// Its constant.
+    constant: f64,
+}
+
+/// The argument, among those of `candidates`, of which a form is a multiple, constants apart; `None` if there is none.
+fn tie(form: &Affine, placed: &[Placed], candidates: Option<&Vec<usize>>) -> Option<Multiple> {
     candidates?.iter().find_map(|candidate| {
         let other = &placed[*candidate].curve.form;
         let ratio = form.terms[0].1 / other.terms[0].1;
@@ -210,7 +220,8 @@ fn tie(form: &Affine, placed: &[Placed], candidates: Option<&Vec<usize>>) -> Opt
             one.0 == another.0 && near(one.1, ratio * another.1)
         };
         let same = form.terms.len() == other.terms.len() && form.terms.iter().zip(&other.terms).all(alike);
-        (same && ratio > 0.0).then_some((placed[*candidate].u, ratio, other.constant))
+        let column = placed[*candidate].u;
+        (same && ratio > 0.0).then_some(Multiple { column, ratio, constant: other.constant })
     })
 }
 
