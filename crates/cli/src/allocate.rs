@@ -8,7 +8,7 @@ use serde::{Serialize, Serializer};
 
 use crate::Session;
 use crate::decide::{DecisionArguments, Question};
-use crate::decided::{Certificate, Solve};
+use crate::decided::{DecisionCertificate, Solve};
 use crate::exit::Failure;
 use crate::output::{Answer, Cell, OutputFormat, Table};
 use apportion::index::{CombinationId, Id, JobIndex};
@@ -140,7 +140,7 @@ pub(crate) struct Allocated<'a> {
     /// The policy's objective; null for rules.
     objective: Option<Objective>,
     /// The proof of the optimum.
-    certificate: Certificate,
+    certificate: DecisionCertificate,
     /// How the decision was found; null where nothing was solved.
     solve: Option<Solve<'a>>,
     /// Jobs with a droppable constraint that was dropped.
@@ -243,7 +243,7 @@ impl<'a> Allocated<'a> {
             allocation: Shares { question, decision },
             effective_throughput: by_job(decision.allocation.effective_throughput().as_slice()),
             objective: decision.objective.as_ref().map(objective),
-            certificate: Certificate::of(decision),
+            certificate: DecisionCertificate::of(decision),
             solve: decision.solve.as_ref().map(Solve::of),
             dropped: decision.dropped.iter().map(|job| question.label(*job)).collect(),
             levels: decision.levels.as_deref().map(by_job),

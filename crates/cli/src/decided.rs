@@ -7,7 +7,8 @@ use apportion::policy::{Decision, SolveReport};
 
 /// The certificate of a decision: of its shares and, if it has an objective, of its optimum.
 #[derive(Serialize, JsonSchema)]
-pub(crate) struct Certificate {
+#[schemars(rename = "Certificate")]
+pub(crate) struct DecisionCertificate {
     /// The largest violation of a constraint by the shares.
     violation_max: f64,
     /// Whether the optimum is proven; null without an objective.
@@ -18,7 +19,7 @@ pub(crate) struct Certificate {
     among_same_dropped: Option<bool>,
 }
 
-impl Certificate {
+impl DecisionCertificate {
     /// The certificate of a decision.
     pub(crate) fn of(decision: &Decision) -> Self {
         let objective = decision.objective.as_ref();

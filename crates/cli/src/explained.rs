@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::decide::Question;
-use crate::decided::{Certificate, Solve};
+use crate::decided::{DecisionCertificate, Solve};
 use crate::output::Answer;
 use apportion::index::{Id, JobIndex};
 use apportion::policy::{ConstraintExplanation, ConstraintRow, Explanation, Fixed, JobExplanation, Limit};
@@ -22,7 +22,7 @@ pub(crate) struct ExplanationAnswer<'a> {
     /// Its objective; null for rules.
     objective: Option<Objective>,
     /// The proof of the optimum.
-    certificate: Certificate,
+    certificate: DecisionCertificate,
     /// How the decision was found; null where nothing was solved.
     solve: Option<Solve<'a>>,
     /// The capacity of each worker type, and its price.
@@ -205,7 +205,7 @@ impl<'a> ExplanationAnswer<'a> {
                 gap_relative: objective.gap_relative,
                 value_at_measured_throughputs: measured,
             }),
-            certificate: Certificate::of(decision),
+            certificate: DecisionCertificate::of(decision),
             solve: decision.solve.as_ref().map(Solve::of),
             worker_types: types.map(worker_type).collect(),
             jobs: jobs.iter().map(job).collect(),
