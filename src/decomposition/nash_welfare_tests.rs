@@ -4,7 +4,7 @@ use super::dantzig_wolfe::WarmPrices;
 use super::jobs::solve;
 use crate::decomposition::certificate::PrimalDual;
 use crate::program::expression::Vocabulary;
-use crate::program::singles::Goal;
+use crate::program::singles::{Goal, LogarithmicSum};
 use crate::program::{BoundObjective, Instance, Objective, ObjectiveText, Sense};
 use crate::solver::draws::Draws;
 use crate::solver::{Certificate, Limits, registry, solve_certified};
@@ -93,7 +93,7 @@ fn bought(bound: &BoundObjective<'_>) -> (PrimalDual, Certificate) {
 
 /// A certified optimum of Nash welfare, searched from warm-start prices; and the prices that the search leaves.
 fn bought_near(bound: &BoundObjective<'_>, near: &WarmPrices) -> ((PrimalDual, Certificate), WarmPrices) {
-    let (singles, logarithms) = bound.logarithms().unwrap();
+    let LogarithmicSum { singles, logarithms } = bound.logarithms().unwrap();
     let goal = Goal::Logarithms(&logarithms);
     let (shares, near) = solve(&singles, goal, near, &Limits::default()).unwrap();
     let judged = Certificate::of_jobs(&singles, goal, &shares);
@@ -122,7 +122,7 @@ fn what_is_bought_is_optimal_by_its_certificate_and_the_program_with_cones() {
             let Ok(other) = solve_certified(program, &mut chain, &Limits::default(), None) else { continue };
             let other = other.certificate;
             let [primal, above] = [other.primal, other.bound].map(|value| formulation.value(value));
-            let size = judged.primal.abs().max(bound.logarithms().unwrap().1.weight.iter().sum());
+            let size = judged.primal.abs().max(bound.logarithms().unwrap().logarithms.weight.iter().sum());
             let near = (primal - judged.primal).abs() <= 1e-7 * size;
             let slack = 1e-9 * size;
             let bounded = judged.bound >= primal - slack && above >= judged.primal - slack;
@@ -189,7 +189,7 @@ fn wrong_prices_weaken_the_bound_and_wrong_shares_show() {
     let objective = objective();
     let instance = instance(Kind::Distinct, (120, 3), 1);
     let bound = objective.bind(&instance).unwrap();
-    let (singles, logarithms) = bound.logarithms().unwrap();
+    let LogarithmicSum { singles, logarithms } = bound.logarithms().unwrap();
     let goal = Goal::Logarithms(&logarithms);
     let (right, best) = bought(&bound);
     let mut draws = Draws(5);

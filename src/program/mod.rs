@@ -39,7 +39,7 @@ pub use linear_objective::{LinearObjective, LinearSum, LinearSumOfJobs};
 pub use objective::{Constraint, ConstraintText, Objective, ObjectiveError, ObjectiveText, Place, Route};
 pub use program_map::{Auxiliary, AuxiliaryRole, Formulation, RowRole, ValueMap};
 pub use sides::Sides;
-pub use singles::{Goal, Logarithms, Singles};
+pub use singles::{Goal, LogarithmicSum, Logarithms, Singles};
 pub use standard::{Affine, Cone, ConeKind, Namer, Program, Range, Sense};
 
 #[cfg(test)]

@@ -62,6 +62,15 @@ pub struct Logarithms {
     pub constant: f64,
 }
 
+/// A sum of logarithms that is maximized over members alone.
+#[derive(Clone, Debug)]
+pub struct LogarithmicSum<'a> {
+    /// The members; none requires any throughput.
+    pub singles: Singles<'a>,
+    /// The sum.
+    pub logarithms: Logarithms,
+}
+
 impl Goal<'_> {
     /// The throughput required of a member at a level of zero.
     pub fn base(self, member: usize) -> f64 {
@@ -81,7 +90,7 @@ impl BoundObjective<'_> {
 
     /// The members and the sum of logarithms that is the objective; `None` for any other objective, with pairs or the
     /// policy's own constraints, or if a weight is not finite and > 0.
-    pub fn logarithms(&self) -> Option<(Singles<'_>, Logarithms)> {
+    pub fn logarithms(&self) -> Option<LogarithmicSum<'_>> {
         let part = self.summand_of_logarithms()?;
         let steps: Vec<Option<&Expr>> = part.steps.iter().map(|step| step.datum.as_ref()).collect();
         let data = self.step_data(&steps);
@@ -94,7 +103,7 @@ impl BoundObjective<'_> {
         }
         let known = logarithms.weight.len() == self.instance.n_members() && logarithms.constant.is_finite();
         let demand = vec![0.0; self.instance.n_members()];
-        known.then_some((Singles { instance: self.instance, demand }, logarithms))
+        known.then_some(LogarithmicSum { singles: Singles { instance: self.instance, demand }, logarithms })
     }
 
     /// Whether the objective is a weighted sum of logarithms of throughputs plus constants, without pairs and
@@ -232,7 +241,7 @@ mod tests {
         ] {
             let objective = objective(text);
             let bound = objective.bind(&instance).unwrap();
-            let (_, logarithms) = bound.logarithms().unwrap();
+            let LogarithmicSum { logarithms, .. } = bound.logarithms().unwrap();
             let point = bound.point(&bound.isolated());
             let terms = logarithms.weight.iter().zip(point.throughput());
             let sum: f64 = terms.map(|(weight, throughput)| weight * throughput.ln()).sum();

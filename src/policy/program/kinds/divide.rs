@@ -87,8 +87,8 @@ pub(super) fn divide(
     }
 }
 
-/// Divides time by stretches of the required mean speeds; `None` if that would give members less than `least` of their
-/// requirements, or have a job run beside itself.
+/// The division of time by stretches of the required mean speeds; `None` exactly where stretches would give members less
+/// than `least` of their requirements, or have a job run beside itself. Another division may do better: a program decides.
 fn by_stretches(slots: &[Slot], jobs: f64, required: &Required, least: f64) -> Option<Divided> {
     let used: f64 = slots.iter().map(|slot| slot.time).sum();
     let timed = slots.iter().enumerate().filter(|(_, slot)| slot.time > TIME_MIN * jobs);
@@ -102,7 +102,7 @@ fn by_stretches(slots: &[Slot], jobs: f64, required: &Required, least: f64) -> O
     if jobs > used {
         mixtures.push(Mixture { slots: Vec::new(), time: jobs - used, speed: 0.0, own: false });
     }
-    mix(&mut mixtures, required, least)?;
+    let mixtures = mixed(mixtures, required, least)?;
     let fraction = fraction_of(&mixtures, required);
     if fraction < least {
         return None;
@@ -233,9 +233,9 @@ fn fraction_of(mixtures: &[Mixture], required: &Required) -> f64 {
     tightest(mixtures.iter().map(|mixture| (mixture.speed, mixture.time)), required).fraction
 }
 
-/// Mixes every slot that must be spread with time of a neighbor, the one that costs less; `None` if either neighbor leaves
-/// members less than the fraction `least`.
-fn mix(mixtures: &mut Vec<Mixture>, required: &Required, least: f64) -> Option<()> {
+/// The mixtures after each slot that must be spread was mixed with time of a neighbor, of two the one that leaves members
+/// more; `None` exactly where a slot has no neighbor that leaves members the fraction `least`.
+fn mixed(mut mixtures: Vec<Mixture>, required: &Required, least: f64) -> Option<Vec<Mixture>> {
     while let Some(at) = mixtures.iter().position(|mixture| mixture.own) {
         let with = |other: usize| {
             let (mixed, remaining) = mixtures[at].spread(&mixtures[other]);
@@ -253,9 +253,9 @@ fn mix(mixtures: &mut Vec<Mixture>, required: &Required, least: f64) -> Option<(
         if fraction < least {
             return None;
         }
-        *mixtures = next;
+        mixtures = next;
     }
-    Some(())
+    Some(mixtures)
 }
 
 /// The time that is not divided yet, the fastest first.
@@ -328,6 +328,7 @@ impl TimeLeft {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::policy::program::kinds::feasibility::MemberRequirement;
     use proptest::prelude::*;
 
     /// Slots of a kind, and requirements that they can meet: any mixture of them is one.
@@ -357,13 +358,23 @@ mod tests {
         })
     }
 
+    /// This part of what members require, each given by its number of jobs and what one of them requires.
+    fn requirements(members: &[(f64, f64)], part: f64) -> Required {
+        let of = |(member, (jobs, each)): (u32, &(f64, f64))| MemberRequirement {
+            member,
+            jobs: *jobs,
+            throughput: part * each,
+        };
+        Required::of((0_u32..).zip(members).map(of))
+    }
+
     proptest! {
         #[test]
         fn what_a_mixture_gives_can_be_divided((mut given, members) in kinds()) {
             for slot in &mut given {
                 slot.own = false;
             }
-            let needs = Required::of((0_u32..).zip(&members).map(|(place, (jobs, each))| (place, *jobs, *each)));
+            let needs = requirements(&members, 1.0);
             let jobs = members.iter().map(|member| member.0).sum();
             let Divided { fraction: part, times: parts } = by_stretches(&given, jobs, &needs, 1.0 - 1e-9).unwrap();
             prop_assert!(part >= 1.0 - 1e-12, "{part}");
@@ -372,7 +383,7 @@ mod tests {
 
         #[test]
         fn no_job_runs_beside_itself((given, members) in kinds()) {
-            let needs = Required::of((0_u32..).zip(&members).map(|(place, (jobs, each))| (place, *jobs, 0.7 * each)));
+            let needs = requirements(&members, 0.7);
             let jobs = members.iter().map(|member| member.0).sum();
             if let Some(Divided { fraction: part, times: parts }) = by_stretches(&given, jobs, &needs, 1.0) {
                 check(&given, &needs, part, &parts)?;

@@ -19,24 +19,43 @@ pub(super) struct Required {
     members: Vec<u32>,
     /// Required throughput of one job, steps/s, descending: [members].
     throughput: Vec<f64>,
-    /// Sums over the members before: (jobs, steps/s that they require together), [members + 1].
-    sums: Vec<(f64, f64)>,
+    /// Sums over the members before: [members + 1].
+    sums: Vec<RequiredSum>,
+}
+
+/// What a member requires.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct MemberRequirement {
+    pub(super) member: u32,
+    /// The number of its jobs.
+    pub(super) jobs: f64,
+    /// The throughput that each of them requires, steps/s.
+    pub(super) throughput: f64,
+}
+
+/// What several members require together.
+#[derive(Clone, Copy, Debug, Default)]
+struct RequiredSum {
+    /// The number of their jobs.
+    jobs: f64,
+    /// The throughput that all of these require, steps/s.
+    throughput: f64,
 }
 
 impl Required {
-    /// The requirements, each (member, jobs, steps/s that a job requires), in descending order of the last.
-    pub(super) fn of(required: impl IntoIterator<Item = (u32, f64, f64)>) -> Self {
-        let mut all: Vec<(u32, f64, f64)> = required.into_iter().collect();
-        all.sort_by(|a, b| b.2.total_cmp(&a.2).then(a.0.cmp(&b.0)));
+    /// These requirements, in descending order of the throughput that a job requires.
+    pub(super) fn of(required: impl IntoIterator<Item = MemberRequirement>) -> Self {
+        let mut all: Vec<MemberRequirement> = required.into_iter().collect();
+        all.sort_by(|a, b| b.throughput.total_cmp(&a.throughput).then(a.member.cmp(&b.member)));
         let mut sums = Vec::with_capacity(all.len() + 1);
-        sums.push((0.0, 0.0));
-        let (mut jobs, mut throughput) = (0.0, 0.0);
-        for (_, n, each) in &all {
-            jobs += n;
-            throughput += n * each;
-            sums.push((jobs, throughput));
+        let mut sum = RequiredSum::default();
+        sums.push(sum);
+        for MemberRequirement { jobs, throughput, .. } in &all {
+            sum.jobs += jobs;
+            sum.throughput += jobs * throughput;
+            sums.push(sum);
         }
-        let (members, throughput) = all.iter().map(|(member, _, each)| (*member, *each)).unzip();
+        let (members, throughput) = all.iter().map(|one| (one.member, one.throughput)).unzip();
         Self { members, throughput, sums }
     }
 
@@ -47,7 +66,7 @@ impl Required {
 
     /// Jobs of the member at a place.
     pub(super) fn jobs(&self, place: usize) -> f64 {
-        self.sums[place + 1].0 - self.sums[place].0
+        self.sums[place + 1].jobs - self.sums[place].jobs
     }
 
     /// The throughput that a job of the member at a place requires, steps/s.
@@ -60,23 +79,24 @@ impl Required {
         self.throughput.partition_point(|each| *each > speed)
     }
 
-    /// The fraction f with Σ (f·r − speed)⁺ = `above`, and the number of members that require more than the speed then.
-    fn fraction(&self, above: f64, speed: f64) -> (f64, usize) {
+    /// The condition at a speed, where the time gives `above` beyond that speed: the fraction f with Σ (f·r − speed)⁺ =
+    /// `above`.
+    fn at_speed(&self, speed: f64, above: f64) -> Tightest {
         let fraction = |n: usize| {
-            let (jobs, throughput) = self.sums[n];
+            let RequiredSum { jobs, throughput } = self.sums[n];
             (above + speed * jobs) / throughput
         };
         // One more member lowers the fraction as long as that fraction of its requirement is above the speed.
         let lowers = |n: usize| n == 0 || self.throughput[n] * fraction(n) > speed;
         let (mut least, mut most) = (0, self.n_above(0.0));
         if most == 0 {
-            return (f64::INFINITY, 0);
+            return Tightest { fraction: f64::INFINITY, speed, n_members: 0 };
         }
         while least < most {
             let middle = least.midpoint(most);
             if lowers(middle) { least = middle + 1 } else { most = middle }
         }
-        (fraction(least), least)
+        Tightest { fraction: fraction(least), speed, n_members: least }
     }
 }
 
@@ -99,9 +119,9 @@ pub(super) fn tightest(slots: impl Iterator<Item = (f64, f64)>, required: &Requi
     let (mut time, mut throughput) = (0.0, 0.0);
     for (speed, of_slot) in slots.chain(std::iter::once((0.0, 0.0))) {
         let above = (throughput - speed * time).max(0.0);
-        let (fraction, n_members) = required.fraction(above, speed);
-        if fraction < tightest.fraction {
-            tightest = Tightest { fraction, speed, n_members };
+        let here = required.at_speed(speed, above);
+        if here.fraction < tightest.fraction {
+            tightest = here;
         }
         time += of_slot;
         throughput += of_slot * speed;
@@ -113,14 +133,20 @@ pub(super) fn tightest(slots: impl Iterator<Item = (f64, f64)>, required: &Requi
 mod tests {
     use super::*;
 
+    /// What members of one job each require.
+    fn of_jobs(throughputs: [f64; 3]) -> Required {
+        let of = |(member, throughput)| MemberRequirement { member, jobs: 1.0, throughput };
+        Required::of((0_u32..).zip(throughputs).map(of))
+    }
+
     #[test]
     fn the_fastest_time_limits_the_largest_requirement() {
         let slots = [(4.0, 0.5), (1.0, 2.5)];
-        let required = Required::of([(0_u32, 1.0, 2.0), (1, 1.0, 1.0), (2, 1.0, 1.0)]);
+        let required = of_jobs([2.0, 1.0, 1.0]);
         // the first can have half a unit of each: 2.5; all together 4.5 for 4
         let found = tightest(slots.into_iter(), &required);
         assert!((found.fraction - 1.125).abs() < 1e-15 && found.n_members == 3, "{found:?}");
-        let required = Required::of([(0_u32, 1.0, 2.4), (1, 1.0, 0.9), (2, 1.0, 0.9)]);
+        let required = of_jobs([2.4, 0.9, 0.9]);
         let found = tightest(slots.into_iter(), &required);
         assert!((found.fraction - 2.5 / 2.4).abs() < 1e-15 && found.n_members == 1, "{found:?}");
     }

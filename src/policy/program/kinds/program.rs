@@ -5,7 +5,7 @@
 //! each division that fails because a job would run beside itself; stop when all divisions succeed.
 
 use super::divide::{Divided, Division, MemberPrice, Slot, divide};
-use super::feasibility::{Required, Tightest, tightest};
+use super::feasibility::{MemberRequirement, Required, Tightest, tightest};
 use super::{KindProgram, KindSolution};
 use crate::policy::program::crash::crash_basis;
 use crate::policy::program::program_columns::ProgramColumns;
@@ -280,7 +280,8 @@ impl KindProgram {
         let jobs = &columns.reduced().instance.multiplicity;
         Required::of(self.members[kind].iter().map(|member| {
             let Demand { slope, base } = self.demands[*member as usize];
-            (*member, jobs[*member as usize], slope * level + base)
+            let throughput = slope * level + base;
+            MemberRequirement { member: *member, jobs: jobs[*member as usize], throughput }
         }))
     }
 

@@ -27,7 +27,7 @@ use crate::policy::program::program_columns::ProgramColumns;
 use crate::policy::program::solve::Task;
 use crate::policy::program::solver_context::SolverContext;
 use crate::policy::program::strategy::{GaveUp, Unfit, prices_suffice};
-use crate::program::{BoundObjective, Goal, Singles};
+use crate::program::{BoundObjective, Goal, LogarithmicSum, Singles};
 use crate::solver::certificate::Certificate;
 use crate::solver::timing::Stopwatch;
 
@@ -51,7 +51,8 @@ impl Task<'_, '_> {
     /// The optimum of a sum of logarithms. It fixes every throughput, so nothing is refined.
     fn maximize_logarithms(&self, solver: &mut SolverContext) -> Result<Optimum, GaveUp> {
         let bound = self.columns.bound();
-        let (singles, logarithms) = bound.logarithms().ok_or(GaveUp::Unfit(Unfit::Objective))?;
+        let LogarithmicSum { singles, logarithms } =
+            bound.logarithms().ok_or(GaveUp::Unfit(Unfit::Objective))?;
         let n_columns = bound.columns().len();
         let found = search(solver, &singles, Goal::Logarithms(&logarithms), n_columns)?;
         Ok(Optimum::without_program(class_time(&bound, &found.answer.time), found.bound))
