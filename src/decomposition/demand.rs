@@ -1,6 +1,7 @@
 //! Total demand of jobs at prices, and Newton's step for the dual of the Eisenberg-Gale program.
 //!
-//! A job whose choice is the same everywhere in the price box is *decided*. Decided jobs are summed by their choices: the weights
+//! A *choice* of a job is the set of worker types that it uses, and whether it uses them all the time. A job is *decided* if one
+//! choice is optimal for it at all prices in the price box. Decided jobs are summed by their choices: the weights
 //! of jobs that use one type for part of their time (*spare*), the workers of jobs that use one type for all of it, and both
 //! for jobs on two types, whose fraction on each follows from the difference of two prices. Only undecided jobs are
 //! evaluated one by one.
@@ -16,8 +17,8 @@ pub(super) trait Demand {
     /// The number of undecided jobs.
     fn undecided(&self) -> usize;
 
-    /// Moves to a narrower price box: adds the undecided jobs whose choice at prices in it, `[K]`, is optimal everywhere in it to
-    /// the decided ones.
+    /// Counts as decided each job whose choice at some prices in a price box, `[K]`, is optimal at all prices in it. The box
+    /// lies within every box before.
     fn decide_in(&mut self, price_box: &PriceBox<Vec<f64>>, price: &[f64]);
 
     /// The spending on each type in parts of all weights, `[K]`, and the second derivatives of all jobs' smoothed values,

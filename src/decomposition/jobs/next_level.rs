@@ -61,7 +61,7 @@ pub fn raise_above(
 }
 
 impl JobBatch {
-    /// True for each saturated job, `[jobs]`: one with a demand that is at its highest throughput, or whose throughput has a
+    /// Whether each job is saturated, `[jobs]`: a job with a demand that is at its highest throughput, or whose throughput has a
     /// positive dual price where types that are not scarce cost nothing.
     fn saturated(&self, found: &SearchEnd, scarce: &[bool]) -> Vec<bool> {
         let mut at = self.worker_prices(&found.at);

@@ -66,7 +66,8 @@ struct Picked {
     tight_row: usize,
 }
 
-/// The crash basis of a program; none if the program has another form.
+/// The crash basis of a sum, or of a level under time, capacity and level rows alone; `None` exactly for programs of other
+/// forms, and for levels of which a member can rise on no column. Simplex starts these from the basis of the rows' slacks.
 pub(super) fn crash_basis(formulation: &Formulation) -> Option<Basis> {
     let program = &formulation.program;
     let mut columns = vec![BasisStatus::Lower; program.n_columns()];

@@ -14,7 +14,8 @@ pub(in crate::policy::program) trait Rising {
     fn slopes(&self, frozen: &[bool]) -> Vec<f64>;
 
     /// The tree that gives, in closed form, the throughputs at any level, if each member saturates when it has risen by
-    /// its `room`, [members], and not before; `None` if no closed form is known.
+    /// its `room`, [members], and not before; `None` exactly where there is no closed form: a member with room never
+    /// rises, or a weight is 0. Each level is then found from the one below.
     fn level_tree(&self, room: &[f64]) -> Option<LevelTree>;
 }
 

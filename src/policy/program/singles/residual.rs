@@ -80,12 +80,13 @@ impl<'a> ResidualProblem<'a> {
 }
 
 impl ResidualProblem<'_> {
-    /// The residual problem of a level; `None` if a member of it has more than rounding on a type where it may have
-    /// no time, as when a member that rises has time on a scarce type.
-    pub(in crate::policy::program) fn of(held: FixedLevel<'_>) -> Option<ResidualProblem<'static>> {
-        let FixedLevel { instance, frozen, scarce, .. } = held;
+    /// The residual problem of a level; `None` exactly where prices and class times contradict each other: a member has
+    /// more than rounding on a type where it may have no time, as when a member that rises has time on a scarce type. Then
+    /// nothing is known to be decided, and the problem before stands.
+    pub(in crate::policy::program) fn of(fixed: FixedLevel<'_>) -> Option<ResidualProblem<'static>> {
+        let FixedLevel { instance, frozen, scarce, .. } = fixed;
         let k = instance.n_types();
-        let undecided = held.undecided();
+        let undecided = fixed.undecided();
         let all_decided = undecided.is_empty();
         let mut undecided = undecided.into_iter().peekable();
         let (mut members, mut allowed) = (Vec::new(), Vec::new());
@@ -98,14 +99,14 @@ impl ResidualProblem<'_> {
                 allowed.extend(scarce.iter().map(|scarce| !scarce));
             }
         }
-        let Workers { left, used } = held.workers_left(&members);
+        let Workers { left, used } = fixed.workers_left(&members);
         let open = |j: &usize| !(all_decided && scarce[*j]) && left[*j] > LEFT_MIN * instance.capacity[*j];
         let types: Vec<usize> = (0..k).filter(open).collect();
         for (member, allowed) in members.iter().zip(allowed.chunks_exact_mut(k)) {
             for (j, allowed) in allowed.iter_mut().enumerate() {
                 *allowed &= open(&j);
             }
-            if !held.can_do_without(*member, allowed) {
+            if !fixed.can_do_without(*member, allowed) {
                 return None;
             }
         }
