@@ -76,7 +76,7 @@ pub struct ConstraintRow {
     pub dropped: bool,
 }
 
-/// Reason for a job's share: the constraint or bound that holds it. Where a program was solved, only its prices tell it.
+/// Reason for a job's share: the constraint or bound that limits it. Where a program was solved, only its prices tell it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Binding {
     /// One of the policy's own constraints, whose row for the job has a price.
@@ -154,7 +154,7 @@ pub struct Fixed {
 pub struct JobExplanation {
     /// Its share of time, over all worker types and partners.
     pub time: f64,
-    /// The constraint or bound that holds the job where it is.
+    /// The constraint or bound that limits its share.
     pub binding: Binding,
     /// Whether the job sets the objective: its demand for throughput has a price.
     pub sets_objective: bool,

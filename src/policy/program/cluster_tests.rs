@@ -84,8 +84,8 @@ fn policy(objective: &str, rows: &[(Row, f64)], pairs: bool, priced: bool) -> Pr
         |(row, limit): &(Row, f64)| ConstraintText::hard(row.text.replace("LIMIT", &format!("{limit}")));
     text.constraints = rows.iter().map(constraint).collect();
     let mut policy = ProgramPolicy::try_new(ProgramOptions { pairs, ..options_of(&text) }).unwrap();
-    policy.pricing =
-        if priced { PricingLimits { from: 0, ..PricingLimits::default() } } else { PricingLimits::NEVER };
+    let all_priced = PricingLimits { unpriced_max: 0, ..PricingLimits::default() };
+    policy.pricing = if priced { all_priced } else { PricingLimits::UNPRICED };
     policy
 }
 

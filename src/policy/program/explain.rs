@@ -32,21 +32,21 @@ pub(super) struct Explained {
     pub(super) solved: Optimum,
     pub(super) decision: Decision,
     /// The decision's throughputs, time and workers; none if the program that gives the prices is over other members.
-    pub(super) held: Option<DecisionUse>,
+    pub(super) in_use: Option<DecisionUse>,
 }
 
 /// Explains a decision: what its shares say, with the prices of the program that explains it.
 pub(super) fn explain(problem: &Problem, bound: &BoundObjective<'_>, explained: Explained) -> Explanation {
-    let Explained { reduced, solved, decision, held } = explained;
+    let Explained { reduced, solved, decision, in_use } = explained;
     let (objective, formulation) = (bound.objective(), solved.explaining.clone().formulation(bound));
     let mut reason = format!("{}: {}", objective.route().name(), objective.reason());
     if !solved.discounts.is_empty() {
         reason.push_str("; the objective and its prices are those before the discount");
     }
     let other = "the program that was written for them drops other jobs' constraints";
-    let prices = held.as_ref().ok_or(other);
+    let prices = in_use.as_ref().ok_or(other);
     let prices = prices
-        .and_then(|held| RowPrices::of(bound, &solved, &formulation, held, decision.objective.as_ref()));
+        .and_then(|in_use| RowPrices::of(bound, &solved, &formulation, in_use, decision.objective.as_ref()));
     let mut explanation = Explanation::of_shares(problem, decision, reason);
     let prices = prices.map(|prices| prices.without_idle(&explanation.types));
     let reasons = prices
@@ -60,8 +60,8 @@ pub(super) fn explain(problem: &Problem, bound: &BoundObjective<'_>, explained: 
     explanation.held = derived(objective);
     let sizes = &row_sizes(&formulation);
     let constraint = |(position, constraint): (usize, &Constraint)| {
-        let (decision, held) = (&explanation.decision, held.as_ref());
-        let of = ConstraintSources { bound, reduced: &reduced, decision, held, prices: known, sizes };
+        let (decision, in_use) = (&explanation.decision, in_use.as_ref());
+        let of = ConstraintSources { bound, reduced: &reduced, decision, in_use, prices: known, sizes };
         let rows = (0..of.n_rows(constraint)).map(|row| of.row(constraint, position, row));
         ConstraintExplanation {
             text: constraint.text.clone(),
@@ -112,8 +112,8 @@ pub(super) fn explain(problem: &Problem, bound: &BoundObjective<'_>, explained: 
 /// The data that the objective or a constraint reads and that follow from the number of workers.
 fn derived(objective: &Objective) -> Vec<String> {
     let vocabulary = objective.vocabulary();
-    let held = |slot: &usize| objective.uses(*slot) && vocabulary.datum(*slot).is_derived();
-    (0..vocabulary.len()).filter(held).map(|slot| vocabulary.datum(slot).name.to_string()).collect()
+    let is_derived = |slot: &usize| objective.uses(*slot) && vocabulary.datum(*slot).is_derived();
+    (0..vocabulary.len()).filter(is_derived).map(|slot| vocabulary.datum(slot).name.to_string()).collect()
 }
 
 /// The idle workers that a member can run on.
@@ -140,7 +140,7 @@ struct ConstraintSources<'a> {
     bound: &'a BoundObjective<'a>,
     reduced: &'a Reduced,
     decision: &'a Decision,
-    held: Option<&'a DecisionUse>,
+    in_use: Option<&'a DecisionUse>,
     prices: Option<&'a RowPrices>,
     sizes: &'a BTreeMap<(usize, usize), f64>,
 }
@@ -169,10 +169,10 @@ impl ConstraintSources<'_> {
         };
         let dropped = constraint.droppable && was_dropped;
         let price = self.prices.filter(|_| !dropped).map(|prices| prices.own[position][place].value / n_jobs);
-        let Some(held) = self.held else {
+        let Some(in_use) = self.in_use else {
             return ConstraintRow { price, slack: f64::NAN, binds: false, exceeded: false, dropped };
         };
-        let sides = self.bound.sides(constraint, place, &held.point);
+        let sides = self.bound.sides(constraint, place, &in_use.point);
         let room = sides.slack();
         let slack = if constraint.is_equality() { -room.abs() } else { room };
         let size = self.sizes.get(&(position, place));

@@ -320,7 +320,7 @@ mod tests {
         let Decided { reduced, optimum: solved, decision } = policy.solve(&problem).unwrap();
         let objective = policy.options.objective.clone();
         let binding = policy.binding(&objective, &reduced).unwrap();
-        let limits = crate::policy::program::program_columns::PricingLimits::NEVER;
+        let limits = crate::policy::program::program_columns::PricingLimits::UNPRICED;
         let mut columns = ProgramColumns::new(&objective, reduced, binding, None, limits);
         let optimum = decision.objective.unwrap();
         policy.solver.found_so_far.keep_class_time(&solved.class_time);

@@ -124,7 +124,7 @@ mod tests {
         let Decided { reduced, optimum: mut solved, .. } = policy.solve(&problem).unwrap();
         let objective = policy.options.objective.clone();
         let binding = policy.binding(&objective, &reduced).unwrap();
-        let columns = ProgramColumns::new(&objective, reduced, binding, None, PricingLimits::NEVER);
+        let columns = ProgramColumns::new(&objective, reduced, binding, None, PricingLimits::UNPRICED);
         for part in [1.0, 0.75, 0.25] {
             let class_time: Vec<f64> = solved.class_time.iter().map(|time| part * time).collect();
             let whole = std::mem::replace(&mut solved.class_time, class_time);

@@ -53,7 +53,7 @@ pub(super) enum Refinement {
     /// The analytic centre over jobs, found by a program over their classes.
     Centre,
     /// The optimum at which an interior-point method ends, where a backend was named or the program has cones.
-    Interior,
+    InteriorPoint,
 }
 
 impl Refinement {
@@ -64,13 +64,13 @@ impl Refinement {
             Refine::Utilization => Self::Utilization,
             Refine::WaterFilling | Refine::None => Self::Any,
             Refine::Interior if is_linear && options.backend.is_none() => Self::Centre,
-            Refine::Interior => Self::Interior,
+            Refine::Interior => Self::InteriorPoint,
         }
     }
 
     /// Whether jobs have time in every column where they may: at the centre or where an interior-point method ends.
     pub(super) fn is_interior(self) -> bool {
-        matches!(self, Self::Centre | Self::Interior)
+        matches!(self, Self::Centre | Self::InteriorPoint)
     }
 }
 

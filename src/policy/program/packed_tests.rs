@@ -63,8 +63,8 @@ pub(super) fn policy((sense, text, droppable): (Sense, &str, bool), priced: bool
         interrupt: Interrupt::default(),
     })
     .unwrap();
-    policy.pricing =
-        if priced { PricingLimits { from: 0, ..PricingLimits::default() } } else { PricingLimits::NEVER };
+    let all_priced = PricingLimits { unpriced_max: 0, ..PricingLimits::default() };
+    policy.pricing = if priced { all_priced } else { PricingLimits::UNPRICED };
     policy
 }
 

@@ -97,7 +97,7 @@ impl ProgramPolicy {
         let prune = !refinement.is_interior() && objective.reads_throughput_only();
         let isolated_time = data.iter().any(|name| name == "isolated_elapsed").then(IsolatedTime::default);
         // Where the answer is a centre, programs before it may end at any optimum.
-        let usual = options.backend.is_none() && refinement != Refinement::Interior;
+        let usual = options.backend.is_none() && refinement != Refinement::InteriorPoint;
         let interior_point = usual.then(|| registry::backend("clarabel")).transpose()?;
         let simplex: Option<Box<dyn Backend>> =
             if usual { Some(Box::new(Simplex::forgetful())) } else { None };
@@ -189,7 +189,7 @@ impl ProgramPolicy {
         let clock = Stopwatch::start();
         let before = self.solver.report().seconds;
         // A named backend ends near the centre of its program, so that program is over jobs.
-        let classes = self.refinement != Refinement::Interior || self.options.backend.is_none();
+        let classes = self.refinement != Refinement::InteriorPoint || self.options.backend.is_none();
         let objective = self.options.objective.clone();
         let mut columns =
             self.program_columns(problem, &objective, &self.selection(isolated_elapsed, &[], classes))?;
@@ -333,8 +333,13 @@ impl ProgramPolicy {
                 None => 1.0,
                 Some(others) => {
                     let binding = self.binding(&objective, &others)?;
-                    let mut columns =
-                        ProgramColumns::new(&objective, others.clone(), binding, None, PricingLimits::NEVER);
+                    let mut columns = ProgramColumns::new(
+                        &objective,
+                        others.clone(),
+                        binding,
+                        None,
+                        PricingLimits::UNPRICED,
+                    );
                     let without = self.optimum(&mut columns, None)?;
                     let without =
                         throughput(&others, &without).map_err(|error| self.bind_error(&error, &others))?;
@@ -441,7 +446,7 @@ fn chains(options: &ProgramOptions) -> Result<(Chain, Chain), SolveError> {
     let linear = registry::default_chain(&program);
     Ok(match (&options.backend, Refinement::of(options)) {
         (Some(name), _) => (registry::led_by(name, linear)?, registry::led_by(name, conic)?),
-        (None, Refinement::Interior) => (registry::interior_chain(&program), conic),
+        (None, Refinement::InteriorPoint) => (registry::interior_chain(&program), conic),
         (None, _) => (linear, conic),
     })
 }

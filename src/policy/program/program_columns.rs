@@ -14,8 +14,8 @@ use crate::program::{
 /// Limits of column generation.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PricingLimits {
-    /// The most pairs for which all are columns from the start.
-    pub(super) from: usize,
+    /// The most pairs for which none is priced: all are columns from the start.
+    pub(super) unpriced_max: usize,
     /// The relative gain that pairs which are no columns may still have, by their reduced costs, when an optimum over
     /// the columns so far is accepted.
     pub(super) gain_max: f64,
@@ -23,12 +23,12 @@ pub(super) struct PricingLimits {
 
 impl PricingLimits {
     /// Every pair is a column, however many there are.
-    pub(super) const NEVER: Self = Self { from: usize::MAX, gain_max: 0.0 };
+    pub(super) const UNPRICED: Self = Self { unpriced_max: usize::MAX, gain_max: 0.0 };
 }
 
 impl Default for PricingLimits {
     fn default() -> Self {
-        Self { from: 1_000, gain_max: 1e-9 }
+        Self { unpriced_max: 1_000, gain_max: 1e-9 }
     }
 }
 
@@ -81,7 +81,7 @@ impl<'a> ProgramColumns<'a> {
         let pricing = pairing.map(Pricing::new);
         let mut columns = Self { objective, reduced, binding, pricing, limits, idle: Vec::new() };
         if let Some(pricing) = &mut columns.pricing {
-            if pricing.pairing().all().nth(limits.from).is_some() {
+            if pricing.pairing().all().nth(limits.unpriced_max).is_some() {
                 pricing.unfix_all(&columns.reduced.instance);
                 let needed = pricing.faster_together(&columns.reduced.instance);
                 columns.admit(needed);
@@ -98,7 +98,7 @@ impl<'a> ProgramColumns<'a> {
         let classes = crate::program::Classes::singletons(instance.n_members());
         let reduced = Reduced { instance, classes, pairs: Vec::new(), equal_share: Vec::new() };
         let binding = objective.bind(&reduced.instance).unwrap().binding().clone();
-        Self::new(objective, reduced, binding, None, PricingLimits::NEVER)
+        Self::new(objective, reduced, binding, None, PricingLimits::UNPRICED)
     }
 
     /// The objective bound to the columns so far. Columns keep their places; new ones come behind.
@@ -152,7 +152,7 @@ impl<'a> ProgramColumns<'a> {
             Some(_) => FirstMethod::Last,
             None if paired => FirstMethod::Crash(&crash),
             None if wants_vertex(formulation) => FirstMethod::Last,
-            None => FirstMethod::Interior,
+            None => FirstMethod::InteriorPoint,
         };
         let mut answer = solver.solve(&formulation.program, from)?;
         clear_forbidden(formulation, &mut answer);

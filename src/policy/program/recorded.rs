@@ -121,7 +121,7 @@ impl ProgramPolicy {
         &mut self,
         problem: &Problem,
     ) -> Result<(Decision, Vec<SolvedProgram>), PolicyError> {
-        let (state, pricing) = (self.state(), std::mem::replace(&mut self.pricing, PricingLimits::NEVER));
+        let (state, pricing) = (self.state(), std::mem::replace(&mut self.pricing, PricingLimits::UNPRICED));
         self.solver.record(Some(Recording::default()));
         let decided = self.allocate(problem);
         self.pricing = pricing;

@@ -276,7 +276,7 @@ impl Session {
         let selection = policy.selection(&[], &[], true);
         let reduced = Keys::of(problem, &selection).gather(groups.classes(), |class| groups.key(class));
         let binding = policy.binding(objective, &reduced)?;
-        let mut columns = ProgramColumns::new(objective, reduced, binding, None, PricingLimits::NEVER);
+        let mut columns = ProgramColumns::new(objective, reduced, binding, None, PricingLimits::UNPRICED);
         let as_listed = policy.options.fidelity == Fidelity::Published;
         let hierarchy = policy
             .options
@@ -318,7 +318,7 @@ fn unfit(policy: &ProgramPolicy, problem: &Problem) -> Option<&'static str> {
         () if policy.droppable => Some("it may drop constraints of single jobs"),
         () if options.discounted => Some("it decides once more for every job that is there"),
         () if options.hierarchical && in_order() => Some("an entity serves its jobs in order"),
-        () if policy.refinement == Refinement::Interior && options.backend.is_some() => {
+        () if policy.refinement == Refinement::InteriorPoint && options.backend.is_some() => {
             Some("the backend that it names ends at the centre over jobs, not over classes")
         }
         () => None,

@@ -4,7 +4,7 @@ use crate::policy::program::kinds::{BoundUse, KindProgram, LinearKinds};
 use crate::policy::program::optimum::{Optimum, OptimumKind, Refinement};
 use crate::policy::program::solve::Task;
 use crate::policy::program::solver_context::SolverContext;
-use crate::policy::program::strategy::{GaveUp, Unfit};
+use crate::policy::program::strategy::GaveUp;
 use crate::program::Demand;
 
 impl Task<'_, '_> {
@@ -16,7 +16,7 @@ impl Task<'_, '_> {
             let refined = self.refinement == Refinement::Utilization;
             return linear.maximize(solver, self.columns, refined);
         }
-        let demand = self.demand_in_proportion().ok_or(GaveUp::Unfit(Unfit::Objective))?;
+        let demand = self.demand_in_proportion()?;
         let mut kinds = KindProgram::of(self.columns, solver, BoundUse::Level).map_err(GaveUp::Unfit)?;
         let demands: Vec<Demand> = demand.iter().map(|slope| Demand { slope: *slope, base: 0.0 }).collect();
         let raised = kinds.raise(solver, self.columns, &demands)?;

@@ -14,10 +14,10 @@ impl ProgramPolicy {
         let binding = self.binding(&self.options.objective, &reduced)?;
         let bound = self.options.objective.bind_again(&reduced.instance, &binding);
         let bound = bound.map_err(|error| self.bind_error(&error, &reduced))?;
-        let held = Some(DecisionUse::of(&bound, &solved.class_time));
+        let in_use = Some(DecisionUse::of(&bound, &solved.class_time));
         let is_late = self.solver.report().out_of_time;
         if is_late || (solved.answer.is_some() && !solved.explains_another_level()) {
-            return Ok(Explained { reduced, solved, decision, held });
+            return Ok(Explained { reduced, solved, decision, in_use });
         }
         self.restore(&state)?;
         self.solver.set_explaining(true);
@@ -25,6 +25,6 @@ impl ProgramPolicy {
         self.solver.set_explaining(false);
         let Decided { reduced: again, optimum: solved, .. } = written?;
         let alike = again.classes == reduced.classes && again.instance.dropped == reduced.instance.dropped;
-        Ok(Explained { reduced: again, solved, decision, held: held.filter(|_| alike) })
+        Ok(Explained { reduced: again, solved, decision, in_use: in_use.filter(|_| alike) })
     }
 }

@@ -16,7 +16,9 @@
 //!
 //! Parts of a decision other than its optimum are chosen here as well: which pairs are columns from the start
 //! ([`pricing_limits`]), how the droppable constraints to drop are found ([`droppable_strategy`]), and whether prices
-//! raise a level that is tried ([`prices_suffice`]) or a program refines it ([`refines_by_program`]).
+//! raise a level that is tried ([`prices_suffice`]) or a program refines it ([`refines_by_program`]). What the objective
+//! asks for is no choice of strategy: its kind of optimum and its refinement follow from the options alone (`OptimumKind`,
+//! `Refinement`). Nor is what an infeasible or unrefined program falls back to: the same program, with less asked of it.
 
 use std::fmt;
 
@@ -26,7 +28,7 @@ use crate::policy::program::optimum::{OptimumKind, Refinement};
 use crate::policy::program::program_columns::{PricingLimits, ProgramColumns};
 use crate::policy::program::solve::Task;
 use crate::policy::program::solver_context::{COLUMNS_LARGE, SolverContext, SolvingError};
-use crate::program::{BoundObjective, LevelForm, Levels, Objective, Route, Sense};
+use crate::program::{BoundObjective, LevelCoefficients, LevelForm, Levels, Objective, Route, Sense};
 
 /// The number of members that a kind must have, on average, for the kind program to be enough smaller than one over members.
 const MEMBERS_PER_KIND: usize = 2;
@@ -270,13 +272,25 @@ pub(super) fn pricing_limits(
     asked: Option<Strategy>,
 ) -> PricingLimits {
     let is_conic = objective.route() == Route::Conic;
-    if refinement == Refinement::Interior || is_conic || objective.reads_time() {
-        return PricingLimits::NEVER;
+    if refinement == Refinement::InteriorPoint || is_conic || objective.reads_time() {
+        return PricingLimits::UNPRICED;
     }
     match asked {
-        Some(Strategy::Written) => PricingLimits::NEVER,
-        Some(Strategy::Kinds | Strategy::Pairs) => PricingLimits { from: 0, ..usual },
+        Some(Strategy::Written) => PricingLimits::UNPRICED,
+        Some(Strategy::Kinds | Strategy::Pairs) => PricingLimits { unpriced_max: 0, ..usual },
         Some(Strategy::Singles) | None => usual,
+    }
+}
+
+/// Whether an optimum may be found without writing a program over jobs, if the objective allows it; the error says why not:
+/// a backend was named, the programs themselves are asked for, or another strategy is.
+pub(super) fn may_replace_program(solver: &SolverContext) -> Result<(), Unfit> {
+    match solver.asked() {
+        _ if solver.has_named_backend() => Err(Unfit::Backend),
+        _ if solver.is_recording() => Err(Unfit::Recorded),
+        _ if solver.is_explaining() => Err(Unfit::Explained),
+        Some(Strategy::Written | Strategy::Pairs) => Err(Unfit::NotAsked),
+        _ => Ok(()),
     }
 }
 
@@ -286,7 +300,7 @@ pub(super) fn prices_suffice(columns: &ProgramColumns<'_>, solver: &SolverContex
     if columns.is_priced() || !columns.reduced().instance.pairs.is_empty() {
         return Err(Unfit::Paired);
     }
-    solver.may_replace_program()
+    may_replace_program(solver)
 }
 
 /// Whether there are too many kinds for a program over them to be enough smaller than one over members.
@@ -294,7 +308,8 @@ pub(super) fn too_many_kinds(n_kinds: usize, n_members: usize, solver: &SolverCo
     n_kinds * MEMBERS_PER_KIND > n_members && solver.asked() != Some(Strategy::Kinds)
 }
 
-/// Whether a program refines an optimum that a search for prices does not refine.
+/// Whether a program refines an optimum that a search for prices does not refine. It finds the optimum that the search
+/// looked for, so the decision is by the same strategy, and its report counts the program.
 pub(super) fn refines_by_program(n_types: usize) -> bool {
     n_types <= TYPES_WRITTEN
 }
@@ -370,6 +385,14 @@ fn levels_begin_at_zero(bound: &BoundObjective<'_>) -> bool {
     bound.levels().is_some_and(|levels| (0..n).all(|member| base(levels, member) <= 0.0))
 }
 
+/// Whether the throughput that a level asks of a member is in proportion to the level, for every member.
+fn levels_are_proportional(bound: &BoundObjective<'_>) -> bool {
+    let n = bound.instance().n_members();
+    let is_proportional = |of: LevelCoefficients| matches!(of, LevelCoefficients { base: 0.0, .. });
+    let of_member = |levels: &Levels, member: usize| levels.coefficients(member).is_some_and(is_proportional);
+    bound.levels().is_some_and(|levels| (0..n).all(|member| of_member(levels, member)))
+}
+
 /// Whether the objective's form and the refinement allow an optimum without a program over jobs; the error says why not.
 fn form(task: &Task<'_, '_>, solver: &SolverContext) -> Result<(), Unfit> {
     let bound = task.columns.bound();
@@ -377,7 +400,7 @@ fn form(task: &Task<'_, '_>, solver: &SolverContext) -> Result<(), Unfit> {
     if task.refinement.is_interior() {
         return Err(Unfit::Interior);
     }
-    solver.may_replace_program()?;
+    may_replace_program(solver)?;
     let of_throughputs = || match () {
         () if bound.is_of_throughputs() => Ok(()),
         () if objective.constraints().is_empty() => Err(Unfit::Objective),
@@ -397,7 +420,11 @@ fn form(task: &Task<'_, '_>, solver: &SolverContext) -> Result<(), Unfit> {
             let is_affine =
                 objective.inversion().is_some_and(|inversion| inversion.form() == LevelForm::Affine);
             let is_raised = is_affine && objective.sense() == Sense::Maximize;
-            if is_raised || objective.is_by_inverse() { of_throughputs() } else { Err(Unfit::Objective) }
+            if !is_raised && !objective.is_by_inverse() {
+                return Err(Unfit::Objective);
+            }
+            of_throughputs()?;
+            if levels_are_proportional(&bound) { Ok(()) } else { Err(Unfit::Objective) }
         }
     }
 }

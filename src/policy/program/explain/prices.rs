@@ -84,7 +84,7 @@ impl RowPrices {
         bound: &BoundObjective<'_>,
         solved: &Optimum,
         formulation: &Formulation,
-        held: &DecisionUse,
+        in_use: &DecisionUse,
         objective: Option<&ObjectiveReport>,
     ) -> Result<Self, &'static str> {
         let answer = solved.answer.as_ref().ok_or("no program was solved")?;
@@ -120,8 +120,8 @@ impl RowPrices {
             }
         }
         prices.count();
-        prices.check(bound, solved.bound, held, objective)?;
-        prices.discount_rows_with_room(bound, held);
+        prices.check(bound, solved.bound, in_use, objective)?;
+        prices.discount_rows_with_room(bound, in_use);
         Ok(prices)
     }
 
@@ -165,12 +165,12 @@ impl RowPrices {
     }
 
     /// Unmarks the prices of rows with room in the decision: by complementary slackness they are 0 but for rounding.
-    fn discount_rows_with_room(&mut self, bound: &BoundObjective<'_>, held: &DecisionUse) {
+    fn discount_rows_with_room(&mut self, bound: &BoundObjective<'_>, in_use: &DecisionUse) {
         let instance = bound.instance();
-        for ((price, used), all) in self.capacity.iter_mut().zip(&held.workers).zip(&instance.capacity) {
+        for ((price, used), all) in self.capacity.iter_mut().zip(&in_use.workers).zip(&instance.capacity) {
             price.counts &= all - used <= ROOM_MAX * all;
         }
-        for (price, time) in self.time.iter_mut().zip(&held.time) {
+        for (price, time) in self.time.iter_mut().zip(&in_use.time) {
             price.counts &= 1.0 - time <= ROOM_MAX;
         }
         for (constraint, prices) in bound.objective().constraints().iter().zip(&mut self.own) {
@@ -178,7 +178,7 @@ impl RowPrices {
                 continue;
             }
             for (place, price) in prices.iter_mut().enumerate().filter(|(_, price)| price.counts) {
-                let sides = bound.sides(constraint, place, &held.point);
+                let sides = bound.sides(constraint, place, &in_use.point);
                 price.counts = sides.slack() <= ROOM_MAX * sides.small.abs().max(sides.large.abs());
             }
         }
@@ -190,7 +190,7 @@ impl RowPrices {
         &self,
         bound: &BoundObjective<'_>,
         proven: f64,
-        held: &DecisionUse,
+        in_use: &DecisionUse,
         objective: Option<&ObjectiveReport>,
     ) -> Result<(), &'static str> {
         let instance = bound.instance();
@@ -198,16 +198,16 @@ impl RowPrices {
         let objective = objective.ok_or("the decision is not proven to be an optimum")?;
         // (price, room, the side that the room is part of)
         let mut rows: Vec<(f64, f64, f64)> = Vec::new();
-        for ((price, used), all) in self.capacity.iter().zip(&held.workers).zip(&instance.capacity) {
+        for ((price, used), all) in self.capacity.iter().zip(&in_use.workers).zip(&instance.capacity) {
             rows.push((price.value, all - used, *all));
         }
-        for ((price, time), n_jobs) in self.time.iter().zip(&held.time).zip(&instance.multiplicity) {
+        for ((price, time), n_jobs) in self.time.iter().zip(&in_use.time).zip(&instance.multiplicity) {
             rows.push((price.value, n_jobs * (1.0 - time), *n_jobs));
         }
         let constraints = bound.objective().constraints().iter().zip(&self.own);
         for (constraint, prices) in constraints {
             for (place, price) in prices.iter().enumerate().filter(|(_, price)| price.counts) {
-                let sides = bound.sides(constraint, place, &held.point);
+                let sides = bound.sides(constraint, place, &in_use.point);
                 let (mut value, mut room) = (price.value, sides.slack());
                 if let Some(penalty) = constraint.soft.filter(|_| room < 0.0 || constraint.is_equality()) {
                     // The price is at most the penalty, and is the penalty where the constraint is broken: what must be

@@ -55,9 +55,9 @@ impl Reasons {
 /// The policy's own constraints with a row for the member that has a price.
 fn own_constraints(bound: &BoundObjective<'_>, prices: &RowPrices, member: usize) -> Vec<Limit> {
     let constraints = bound.objective().constraints().iter().zip(&prices.own).enumerate();
-    let held = constraints
+    let limiting = constraints
         .filter(|(_, (constraint, rows))| constraint.subject == Some(Subject::Job) && rows[member].counts);
-    held.map(|(position, _)| Limit::Constraint(position)).collect()
+    limiting.map(|(position, _)| Limit::Constraint(position)).collect()
 }
 
 /// The rows of worker types and of the whole cluster with a price that limit each column's time: capacity, or a constraint of

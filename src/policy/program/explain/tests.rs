@@ -316,13 +316,13 @@ fn rounding_of_a_row_of_large_numbers_is_no_excess() {
     let explained = policy.solve_to_explain(&problem).unwrap();
     let objective = policy.options.objective.clone();
     let bound = objective.bind(&explained.reduced.instance).unwrap();
-    let held = |fast: f64| {
+    let in_use = |fast: f64| {
         let time = |column: &crate::program::Column| if column.worker_type == 0 { fast } else { 0.5 };
         Some(DecisionUse::of(&bound, &bound.columns().iter().map(time).collect::<Vec<_>>()))
     };
     for (fast, exceeded) in [(0.2 + 1e-7, false), (0.2 + 1e-3, true)] {
         let again = policy.solve_to_explain(&problem).unwrap();
-        let explained = Explained { held: held(fast), ..again };
+        let explained = Explained { in_use: in_use(fast), ..again };
         let explanation = explain(&problem, &bound, explained);
         for row in &explanation.constraints[0].rows {
             assert!(row.binds && row.exceeded == exceeded, "{row:?}");
@@ -379,7 +379,7 @@ fn idle_workers_that_a_gap_leaves_open_are_not_said_to_be_unasked() {
     let duals = &mut explained.solved.answer.as_mut().unwrap().solution.row_duals;
     duals.fill(0.0);
     duals[time] = formulation.program.cost[0];
-    explained.held = Some(DecisionUse::of(&bound, &[1.0, 0.5]));
+    explained.in_use = Some(DecisionUse::of(&bound, &[1.0, 0.5]));
     explained.decision.allocation = capped.allocation;
     let explanation = explain(&problem, &bound, explained);
     assert_eq!((explanation.prices_unknown, explanation.jobs[1].binding), (None, Binding::Unrefined));
@@ -432,7 +432,7 @@ fn workers_that_idle_are_no_reason() {
 fn prices_that_do_not_prove_the_decision_are_not_shown_and_the_reason_is_told() {
     type Change = fn(&mut Explained, &BoundObjective<'_>);
     let changes: [(&str, Change); 8] = [
-        ("drops other jobs' constraints", |of, _| of.held = None),
+        ("drops other jobs' constraints", |of, _| of.in_use = None),
         ("no program was solved", |of, _| of.solved.answer = None),
         ("the backend gives none", |of, _| of.solved.answer.as_mut().unwrap().solution.row_duals.clear()),
         ("do not prove its optimum", |of, _| {
@@ -442,7 +442,7 @@ fn prices_that_do_not_prove_the_decision_are_not_shown_and_the_reason_is_told() 
         ("not proven to be an optimum", |of, _| of.decision.objective.as_mut().unwrap().optimal = false),
         ("has another optimum", |of, _| of.decision.objective.as_mut().unwrap().bound *= 2.0),
         ("has a price and room", |of, bound| {
-            of.held = Some(DecisionUse::of(bound, &vec![0.0; bound.columns().len()]));
+            of.in_use = Some(DecisionUse::of(bound, &vec![0.0; bound.columns().len()]));
         }),
     ];
     let objective = (Sense::Maximize, "min_over_jobs(throughput)");

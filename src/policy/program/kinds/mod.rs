@@ -23,7 +23,7 @@ use self::program::{FeasibilityCut, KindColumn};
 use crate::policy::program::pairs::Pairing;
 use crate::policy::program::program_columns::ProgramColumns;
 use crate::policy::program::solver_context::SolverContext;
-use crate::policy::program::strategy::{GaveUp, Unfit, too_many_kinds};
+use crate::policy::program::strategy::{GaveUp, Unfit, may_replace_program, too_many_kinds};
 use crate::program::expression::Vocabulary;
 use crate::program::{
     Binding, BoundObjective, Demand, Formulation, Instance, Objective, ObjectiveText, Sense,
@@ -119,7 +119,7 @@ impl KindProgram {
     ) -> Result<Self, Unfit> {
         let pairing = columns.pairing().ok_or(Unfit::NoPairs)?;
         let of_members = &columns.reduced().instance;
-        solver.may_replace_program()?;
+        may_replace_program(solver)?;
         if too_many_kinds(members.len(), of_members.n_members(), solver) {
             return Err(Unfit::UnlikeJobs);
         }

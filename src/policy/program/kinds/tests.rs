@@ -24,7 +24,7 @@ proptest! {
         let reduced = reduce(&problem, &policy.selection(&[], &[], true));
         let binding = policy.binding(&objective, &reduced).unwrap();
         let pairing = Pairing::of(&problem, &policy.options().view, &reduced.classes, true);
-        let limits = PricingLimits { from: 0, gain_max: 1e-9 };
+        let limits = PricingLimits { unpriced_max: 0, gain_max: 1e-9 };
         let columns = ProgramColumns::new(&objective, reduced, binding, Some(pairing), limits);
         let linear = registry::default_chain(&crate::program::Program::new(Sense::Maximize));
         let mut solver = SolverContext::new(linear, Vec::new()).with_interior_point(registry::backend("clarabel").ok());

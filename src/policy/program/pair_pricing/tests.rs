@@ -69,7 +69,7 @@ fn program_columns<'o>(
     ProgramColumns::new(objective, reduced, binding, Some(pairing), pricing)
 }
 
-const PRICED: PricingLimits = PricingLimits { from: 0, gain_max: 1e-9 };
+const PRICED: PricingLimits = PricingLimits { unpriced_max: 0, gain_max: 1e-9 };
 
 fn objective() -> Objective {
     let text = ObjectiveText::new(Sense::Maximize, "lexicographic_min_over_jobs(throughput)");
@@ -90,7 +90,7 @@ fn levels_with_fixed_pairs_are_the_lexicographic_optimum() {
         let filled =
             water_filling::fill_written(&mut solver(), &mut priced, &rates, &vec![0.0; n]).unwrap().filled;
         let level = |member: usize| filled.throughputs[member] / slope[member];
-        let mut every = program_columns(&problem, &objective, PricingLimits::NEVER);
+        let mut every = program_columns(&problem, &objective, PricingLimits::UNPRICED);
         for member in 0..n {
             // A member can gain up to 3e5 times what the others give back here.
             let held = |other: usize| slope[other] * level(other).min(level(member)) * (1.0 - 1e-12);

@@ -96,7 +96,7 @@ pub(in crate::policy::program) fn refine(
 impl Task<'_, '_> {
     /// The refined optimum of a level: the highest one or, where the inverse is raised, the lowest one.
     pub(super) fn maximize_level(&mut self, solver: &mut SolverContext) -> Result<Optimum, GaveUp> {
-        let demand = self.demand_in_proportion().ok_or(GaveUp::Unfit(Unfit::Objective))?;
+        let demand = self.demand_in_proportion()?;
         let PricedLevel { level, prices } = highest_level(solver, self.columns, demand.clone())?;
         let held = HeldLevel { demand, level: level.level };
         let refined = solver
@@ -105,14 +105,14 @@ impl Task<'_, '_> {
         Ok(Optimum::without_program(class_time, self.bound_of_objective(level.bound)))
     }
 
-    /// The throughput that a unit of the level asks of each member, [members]; `None` if levels are not in proportion to
-    /// throughputs.
-    pub(in crate::policy::program) fn demand_in_proportion(&self) -> Option<Vec<f64>> {
-        let levels = self.columns.bound().levels_kept()?;
+    /// The throughput that a unit of the level asks of each member, [members]; an error if levels are not in proportion to
+    /// throughputs, for which [`strategy`](crate::policy::program::strategy) chooses no such method.
+    pub(in crate::policy::program) fn demand_in_proportion(&self) -> Result<Vec<f64>, Unfit> {
+        let levels = self.columns.bound().levels_kept().ok_or(Unfit::Objective)?;
         let n = self.columns.reduced().instance.n_members();
-        let slope = |member| match levels.coefficients(member)? {
-            LevelCoefficients { base: 0.0, slope } => Some(slope),
-            LevelCoefficients { .. } => None,
+        let slope = |member| match levels.coefficients(member) {
+            Some(LevelCoefficients { base: 0.0, slope }) => Ok(slope),
+            _ => Err(Unfit::Objective),
         };
         (0..n).map(slope).collect()
     }

@@ -11,7 +11,7 @@ use crate::decomposition::WarmPrices;
 use crate::policy::decision::SolveReport;
 use crate::policy::program::late::FoundSoFar;
 use crate::policy::program::recorded::{Purpose, Recording};
-use crate::policy::program::strategy::{GaveUp, Reason, Strategy, Unfit};
+use crate::policy::program::strategy::{GaveUp, Reason, Strategy};
 use crate::program::{Classes, Formulation, Program};
 use crate::solver::centre::{BarrierWeights, Centre};
 use crate::solver::registry;
@@ -22,10 +22,12 @@ use crate::solver::{
 
 pub(super) use error::SolvingError;
 
-/// A certified answer: the solver's vectors, and the bound that the certificate proves.
+/// A certified answer: the solver's vectors, and a bound on the objective.
 #[derive(Clone, Debug)]
 pub(super) struct Answer {
     pub(super) solution: Solution,
+    /// The bound that the certificate proves; where pairs are priced, with what pairs that are no columns could add to
+    /// it, so that it holds over all pairs.
     pub(super) bound: f64,
 }
 
@@ -47,7 +49,7 @@ pub(super) enum FirstMethod<'a> {
     /// the rows' slacks.
     Last,
     /// An interior-point method, if the program is linear, large, and without a basis to begin with.
-    Interior,
+    InteriorPoint,
     /// Our simplex, if the program is linear and small: from the basis of the last program or, if that is of another
     /// shape, from this one.
     Crash(&'a dyn Fn() -> Option<Basis>),
@@ -145,15 +147,14 @@ impl SolverContext {
         self.report = SolveReport { route: route.to_owned(), ..SolveReport::default() };
     }
 
-    /// Whether optima may be found without writing programs over jobs, if objectives allow it; the error says why not.
-    pub(super) fn may_replace_program(&self) -> Result<(), Unfit> {
-        match self.asked() {
-            _ if self.interior_point.is_none() => Err(Unfit::Backend),
-            _ if self.recorded.is_some() => Err(Unfit::Recorded),
-            _ if self.explaining => Err(Unfit::Explained),
-            Some(Strategy::Written | Strategy::Pairs) => Err(Unfit::NotAsked),
-            _ => Ok(()),
-        }
+    /// Whether every program is solved by a backend that was named, or is the caller's own.
+    pub(super) fn has_named_backend(&self) -> bool {
+        self.interior_point.is_none()
+    }
+
+    /// Whether programs are recorded.
+    pub(super) fn is_recording(&self) -> bool {
+        self.recorded.is_some()
     }
 
     /// Sets the wall time of every decision, if it is bounded.
@@ -324,7 +325,7 @@ impl SolverContext {
                     .solve_by(program, Some(&mut chain))
                     .map_err(|error| self.with_proven_claim(program, error));
             }
-            FirstMethod::Interior => self.try_interior(program)?,
+            FirstMethod::InteriorPoint => self.try_interior_point(program)?,
             FirstMethod::Crash(crash) => self.try_crash(program, crash)?,
             FirstMethod::Last if self.ends_in_vertices() => None,
             FirstMethod::Last => self.try_crash(program, &|| None)?,
@@ -395,7 +396,7 @@ impl SolverContext {
     /// Solves a large linear program by an interior-point method, unless there is a basis to begin with, or the next
     /// program is to begin with this one's. None if the backend declines, which is not reported, or fails, which is a
     /// fallback.
-    fn try_interior(&mut self, program: &Program) -> Result<Option<Answer>, SolvingError> {
+    fn try_interior_point(&mut self, program: &Program) -> Result<Option<Answer>, SolvingError> {
         let goes_on = self.linear.first().is_some_and(|first| first.supports(Feature::WarmStart));
         let basis = self.basis.is_some() || (self.next_holds_optimum && goes_on);
         let fits = program.is_linear() && program.n_columns() >= COLUMNS_LARGE && !basis;

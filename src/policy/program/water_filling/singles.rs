@@ -12,7 +12,7 @@ use crate::policy::program::hierarchy::Rising;
 use crate::policy::program::program_columns::ProgramColumns;
 use crate::policy::program::singles::{self, Certified, FixedLevel, ResidualProblem};
 use crate::policy::program::solver_context::SolverContext;
-use crate::policy::program::strategy::{GaveUp, Unfit};
+use crate::policy::program::strategy::{GaveUp, Unfit, may_replace_program};
 use crate::program::{Goal, Instance, Singles};
 
 /// A member that lacks less than this part of its highest throughput has it.
@@ -44,7 +44,7 @@ pub(in crate::policy::program) fn fill_singles(
     let bound = columns.bound();
     let (instance, n_columns) = (bound.instance(), bound.columns().len());
     let (n, k) = (instance.n_members(), instance.n_types());
-    solver.may_replace_program().map_err(GaveUp::Unfit)?;
+    may_replace_program(solver).map_err(GaveUp::Unfit)?;
     bound.singles(rates.slopes(&vec![false; n])).ok_or(GaveUp::Unfit(Unfit::Objective))?;
     let mut oracle = SinglesOracle {
         instance,
