@@ -2,10 +2,12 @@
 
 mod prices;
 mod reasons;
+mod unwritten;
 #[cfg(test)]
 mod tests;
 
 pub(super) use prices::DecisionUse;
+pub(super) use unwritten::answer_by_prices;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,6 +1,7 @@
 //! The optimum of a decision's objective: class times, the value that they reach, the bound that proves it, and the
 //! program that explains it.
 
+use crate::decomposition::PrimalDual;
 use crate::policy::program::entity_level::ReachedLevel;
 use crate::policy::program::options::{ProgramOptions, Refine};
 use crate::policy::program::recorded::Purpose;
@@ -74,6 +75,37 @@ impl Refinement {
     }
 }
 
+/// Prices of members, which prove an optimum by weak duality: dual values of a program over all members and their pairs, in
+/// the instance's units, whether that program was written or not. Each is the change of the sum, or of the level that is
+/// raised, per unit of its row's side.
+#[derive(Clone, Debug, Default)]
+pub(super) struct MemberPrices {
+    /// Prices of a worker of each type: `[K]`.
+    pub(super) workers: Vec<f64>,
+    /// Prices of class time: [members].
+    pub(super) time: Vec<f64>,
+    /// Fall per unit of throughput that is required of each job of a member: ≥ 0, [members].
+    pub(super) throughput: Vec<f64>,
+}
+
+impl MemberPrices {
+    /// The prices of a search.
+    pub(super) fn of(search: &PrimalDual) -> Self {
+        Self {
+            workers: search.worker_price.clone(),
+            time: search.time_price.clone(),
+            throughput: search.throughput_price.clone(),
+        }
+    }
+
+    /// These prices in another unit of the objective, `unit` times as large.
+    pub(super) fn over(mut self, unit: f64) -> Self {
+        let all = self.workers.iter_mut().chain(&mut self.time).chain(&mut self.throughput);
+        all.for_each(|price| *price /= unit);
+        self
+    }
+}
+
 /// The optimum of a decision's objective.
 #[derive(Clone, Debug)]
 pub(super) struct Optimum {
@@ -87,6 +119,9 @@ pub(super) struct Optimum {
     pub(super) explaining: ExplainingProgram,
     /// The answer to the program that explains the optimum; none if no program was written.
     pub(super) answer: Option<Answer>,
+    /// The prices of members that prove the optimum; none where a written program does, and where it is one of
+    /// logarithms or of several levels.
+    pub(super) prices: Option<MemberPrices>,
     /// Change of the policy's objective per unit of the program's: 1, except on the parametric route and where water
     /// filling raises the inverse of the level.
     pub(super) price_factor: f64,
@@ -97,7 +132,8 @@ pub(super) struct Optimum {
 }
 
 impl Optimum {
-    /// An optimum found without a program over jobs. Where one was written, the caller adds it and its answer.
+    /// An optimum found without a program over jobs. Where one was written, the caller adds it and its answer; where prices of
+    /// members prove the optimum, these.
     pub(super) fn without_program(class_time: Vec<f64>, bound: f64) -> Self {
         Self {
             class_time,
@@ -105,6 +141,7 @@ impl Optimum {
             reached: None,
             explaining: ExplainingProgram::Unwritten,
             answer: None,
+            prices: None,
             price_factor: 1.0,
             saturation_duals: None,
             discounts: Vec::new(),

@@ -14,6 +14,7 @@
 use crate::decomposition::PrimalDual;
 use crate::policy::program::kinds::KindProgram;
 use crate::policy::program::levels::{self, LevelOptimum, SolvedLevel};
+use crate::policy::program::optimum::{ExplainingProgram, MemberPrices, Optimum};
 use crate::policy::program::program_columns::ProgramColumns;
 use crate::policy::program::recorded::Purpose;
 use crate::policy::program::singles::{self, PricedLevel};
@@ -65,8 +66,23 @@ impl Parametric {
         self.raised.demand_price = raised.demand_price;
         self.formulation = Some(solved.formulation);
         (self.tried, self.demands) = (self.value, demands);
-        self.proof = Proof { answer: Some(solved.answer), prices: None };
+        self.proof = Proof { answer: Some(solved.answer), ..Proof::default() };
         Ok(())
+    }
+
+    /// The optimum with these class times: [columns].
+    pub(super) fn into_optimum(self, levels: &Levels, class_time: Vec<f64>) -> Optimum {
+        let priced = self.raised.demand_price.iter().enumerate();
+        let steepness: f64 =
+            priced.map(|(member, price)| price * levels.required(member, self.value).slope).sum();
+        let price_factor = if steepness == 0.0 { 0.0 } else { steepness.recip() };
+        Optimum {
+            explaining: ExplainingProgram::Tried { level: self.tried, demands: self.demands },
+            prices: self.proof.member_prices(),
+            answer: self.proof.answer,
+            price_factor,
+            ..Optimum::without_program(class_time, self.bound)
+        }
     }
 }
 
@@ -76,7 +92,16 @@ pub(super) struct Proof {
     /// The answer to its program, if one over members was written.
     pub(super) answer: Option<Answer>,
     /// The prices of a search, without times, if a search for prices raised the level.
-    pub(super) prices: Option<PrimalDual>,
+    pub(super) search: Option<PrimalDual>,
+    /// The prices of members by a program over kinds, if that raised the level.
+    pub(super) kinds: Option<MemberPrices>,
+}
+
+impl Proof {
+    /// The prices of members, if no program over them was written.
+    pub(super) fn member_prices(&self) -> Option<MemberPrices> {
+        self.kinds.clone().or_else(|| self.search.as_ref().map(MemberPrices::of))
+    }
 }
 
 /// The largest part of some demands that all members can have, with its proof.
@@ -153,15 +178,19 @@ fn largest_common_part(
     if let Some(kinds) = kinds {
         let why = |why| SolvingError::Strategy { strategy: Strategy::Kinds, why };
         let raised = kinds.raise(solver, columns, demands).map_err(why)?;
-        let (level, bound, demand_price) = (raised.level, raised.bound, raised.demand_price);
+        let (level, bound, prices) = (raised.level, raised.bound, raised.prices);
+        let demand_price = prices.throughput.clone();
         let throughputs = demands.iter().map(|demand| demand.slope * level).collect();
         let raised = LevelOptimum { class_time: Vec::new(), throughputs, level, bound, demand_price };
-        return Ok(ProvenPart { raised, proof: Proof::default() });
+        return Ok(ProvenPart { raised, proof: Proof { kinds: Some(prices), ..Proof::default() } });
     }
     // If prices do not converge at this level, they may at the next.
     match singles::raise_by_prices(solver, columns, demands) {
         Ok(PricedLevel { level, prices }) => {
-            return Ok(ProvenPart { raised: level, proof: Proof { answer: None, prices: Some(prices) } });
+            return Ok(ProvenPart {
+                raised: level,
+                proof: Proof { search: Some(prices), ..Proof::default() },
+            });
         }
         Err(why) if solver.strategy() == Strategy::Singles => solver.give_up(why, Strategy::Written)?,
         Err(_) => {}
@@ -169,7 +198,7 @@ fn largest_common_part(
     let SolvedLevel { raised, solved } =
         levels::raise_by_program(solver, columns, demands, last_formulation.take())?;
     *last_formulation = Some(solved.formulation);
-    Ok(ProvenPart { raised, proof: Proof { answer: Some(solved.answer), prices: None } })
+    Ok(ProvenPart { raised, proof: Proof { answer: Some(solved.answer), ..Proof::default() } })
 }
 
 /// The level of which the required throughputs, at the prices of the duals, are worth exactly the bound of the duals:

@@ -153,31 +153,21 @@ impl Task<'_, '_> {
                 let part = f64::from(u8::from(demands.iter().any(|demand| demand.slope > 0.0)));
                 let demand = demands.iter().map(|demand| demand.slope).collect();
                 let kept = HeldLevel { demand, level: part };
-                let mut old = found.formulation;
+                let mut old = found.formulation.take();
                 solver.among_optima(|solver| {
                     let refined = singles::refine(
                         solver,
                         self.columns,
                         kept,
                         &found.raised.class_time,
-                        found.proof.prices.as_ref(),
+                        found.proof.search.as_ref(),
                     );
                     let held = |bound: &BoundObjective<'_>| bound.with_demands_again(&demands, old.take());
                     refined.or_else(|_| self.refine_by_program(solver, held, part, &found.raised.class_time))
                 })?
             }
         };
-        let level = found.value;
-        let steepness: f64 = (0..n)
-            .map(|member| found.raised.demand_price[member] * levels.required(member, level).slope)
-            .sum();
-        let price_factor = if steepness == 0.0 { 0.0 } else { steepness.recip() };
-        Ok(Optimum {
-            explaining: ExplainingProgram::Tried { level: found.tried, demands: found.demands },
-            answer: found.proof.answer,
-            price_factor,
-            ..Optimum::without_program(class_time, found.bound)
-        })
+        Ok(found.into_optimum(&levels, class_time))
     }
 
     /// The parametric optimum by programs over kinds of jobs.
@@ -192,7 +182,7 @@ impl Task<'_, '_> {
         };
         let demands: Vec<Demand> = found.raised.throughputs.iter().enumerate().map(least).collect();
         let class_time = solver.among_optima(|solver| kinds.class_time_at(solver, self.columns, &demands));
-        Ok(Optimum::without_program(class_time?, found.bound))
+        Ok(found.into_optimum(&levels, class_time?))
     }
 
     /// Class times at the centre of the allocations that give members the largest common part of `throughputs`, [members].

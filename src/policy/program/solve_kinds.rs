@@ -22,6 +22,7 @@ impl Task<'_, '_> {
         let raised = kinds.raise(solver, self.columns, &demands)?;
         solver.among_optima(|solver| kinds.refine(solver, self.columns, raised.level))?;
         let class_time = kinds.class_time(self.columns)?;
-        Ok(Optimum::without_program(class_time, self.bound_of_objective(raised.bound)))
+        let optimum = Optimum::without_program(class_time, self.bound_of_objective(raised.bound));
+        Ok(Optimum { prices: Some(raised.prices), ..optimum })
     }
 }

@@ -12,6 +12,7 @@
 //! program only suggests prices; the inequality holds for any.
 
 use super::{BoundUse, KindProgram, KindSolution, ProvenLevel};
+use crate::policy::program::optimum::MemberPrices;
 use crate::policy::program::pair_pricing::DualPrices;
 use crate::policy::program::program_columns::ProgramColumns;
 use crate::policy::program::strategy::{GaveUp, Unfit};
@@ -35,8 +36,14 @@ struct Sides {
     slope: f64,
     /// Σ_i n_i·Ω_i·b_i.
     base: f64,
-    /// n_i·Ω_i: [members].
-    price: Vec<f64>,
+    /// n_i·Ω_i of throughput, M_i of time and κ_j of workers.
+    prices: MemberPrices,
+}
+
+/// An upper bound on a linear objective, and the prices that prove it.
+pub(super) struct ProvenSum {
+    pub(super) bound: f64,
+    pub(super) prices: MemberPrices,
 }
 
 impl KindProgram {
@@ -51,26 +58,41 @@ impl KindProgram {
         let width = |saturation: &Saturation| SATURATION_WIDTH * saturation.level;
         if let Some(saturation) = self.saturation().filter(|found| solved.level >= found.level - width(found))
         {
-            let mut demand_price = vec![0.0; self.demands.len()];
-            let mut size = 0.0_f64;
-            for member in &saturation.members {
-                let Demand { slope, base } = self.demands[*member];
-                demand_price[*member] = (saturation.members.len() as f64).recip() / slope;
-                size = size.max(saturation.level + base / slope);
-            }
+            let (prices, size) = self.prices_of(&saturation, &columns.reduced().instance.multiplicity);
             return Ok(ProvenLevel {
                 level: solved.level - lack * size,
                 bound: saturation.level,
                 size,
-                demand_price,
+                prices,
             });
         }
-        let Sides { supply, slope, base, price } = self.sides(columns, solved, |_, _| 0.0)?;
+        let Sides { supply, slope, base, prices } = self.sides(columns, solved, |_, _| 0.0)?;
         let (size, bound) = (supply / slope, (supply - base) / slope);
-        let demand_price = price.into_iter().map(|price| price / slope).collect();
         let level = solved.level - lack * size;
-        let is_bound = slope > 0.0 && bound.is_finite();
-        if is_bound { Ok(ProvenLevel { level, bound, size, demand_price }) } else { Err(GaveUp::Unproven) }
+        if slope <= 0.0 || !bound.is_finite() {
+            return Err(GaveUp::Unproven);
+        }
+        Ok(ProvenLevel { level, bound, size, prices: prices.over(slope) })
+    }
+
+    /// The prices that prove a saturation level, of which its members have equal shares, and the value of their time at
+    /// these, in levels. `jobs`: [members].
+    fn prices_of(&self, saturation: &Saturation, jobs: &[f64]) -> (MemberPrices, f64) {
+        let mut prices = MemberPrices {
+            workers: vec![0.0; self.instance.n_types()],
+            time: vec![0.0; self.demands.len()],
+            throughput: vec![0.0; self.demands.len()],
+        };
+        let mut size = 0.0_f64;
+        for member in &saturation.members {
+            let Demand { slope, base } = self.demands[*member];
+            let price = (saturation.members.len() as f64).recip() / slope;
+            prices.throughput[*member] = price;
+            // All of its time at its fastest gives a job slope·level + base.
+            prices.time[*member] = price * (slope * saturation.level + base) / jobs[*member];
+            size = size.max(saturation.level + base / slope);
+        }
+        (prices, size)
     }
 
     /// An upper bound on the linear objective in which a unit of throughput is worth `worth` `(kind, worker type)`, of
@@ -80,10 +102,10 @@ impl KindProgram {
         columns: &ProgramColumns<'_>,
         solved: &KindSolution,
         worth: impl Fn(usize, usize) -> f64,
-    ) -> Result<f64, GaveUp> {
-        let Sides { supply, slope, base, .. } = self.sides(columns, solved, worth)?;
+    ) -> Result<ProvenSum, GaveUp> {
+        let Sides { supply, slope, base, prices } = self.sides(columns, solved, worth)?;
         let bound = supply - slope * solved.level - base;
-        if bound.is_finite() { Ok(bound) } else { Err(GaveUp::Unproven) }
+        if bound.is_finite() { Ok(ProvenSum { bound, prices }) } else { Err(GaveUp::Unproven) }
     }
 
     /// The level at which the first members have all of their time at their fastest; none if levels are bounded by prices
@@ -154,16 +176,18 @@ impl KindProgram {
         let capacity = (n_kinds..n_kinds + k).map(|row| scaled(row).max(0.0)).collect();
         let mut prices = DualPrices { throughput, time, capacity };
         prices.raise_capacity(instance, pairing);
-        let mut sides = Sides { supply: 0.0, slope: 0.0, base: 0.0, price };
+        let DualPrices { time, capacity, .. } = prices;
+        let (mut supply, mut of_slope, mut of_base) = (0.0, 0.0, 0.0);
         for (member, jobs) in instance.multiplicity.iter().enumerate() {
-            let (price, Demand { slope, base }) = (&mut sides.price[member], self.demands[member]);
+            let (price, Demand { slope, base }) = (&mut price[member], self.demands[member]);
             *price *= jobs;
-            sides.slope += *price * slope;
-            sides.base += *price * base;
-            sides.supply += jobs * prices.time[member];
+            of_slope += *price * slope;
+            of_base += *price * base;
+            supply += jobs * time[member];
         }
-        let workers = instance.capacity.iter().zip(&prices.capacity);
-        sides.supply += workers.map(|(workers, price)| workers * price).sum::<f64>();
-        Ok(sides)
+        supply +=
+            instance.capacity.iter().zip(&capacity).map(|(workers, price)| workers * price).sum::<f64>();
+        let prices = MemberPrices { workers: capacity, time, throughput: price };
+        Ok(Sides { supply, slope: of_slope, base: of_base, prices })
     }
 }

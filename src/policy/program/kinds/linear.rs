@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 
+use super::bound::ProvenSum;
 use super::program::level_unit;
 use super::{BoundUse, GAP_MAX, KindProgram, KindSolution};
 use crate::policy::program::optimum::Optimum;
@@ -97,7 +98,7 @@ impl LinearKinds {
         let cost = &solved.formulation.program.cost;
         let value: f64 = cost.iter().zip(&solved.time).map(|(cost, time)| cost * time).sum();
         let worth = |kind: usize, j: usize| self.worth[kind] * self.by_type[j] / scale;
-        let bound = self.program.linear_bound(columns, &solved, worth)?;
+        let ProvenSum { bound, prices } = self.program.linear_bound(columns, &solved, worth)?;
         if bound - value > GAP_MAX * value {
             return Err(GaveUp::Unproven);
         }
@@ -106,7 +107,8 @@ impl LinearKinds {
             solved = solver.among_optima(refine).map_err(|_| GaveUp::Unrefined)?;
         }
         self.program.solved = Some(solved);
-        Ok(Optimum::without_program(self.program.class_time(columns)?, bound * scale))
+        let optimum = Optimum::without_program(self.program.class_time(columns)?, bound * scale);
+        Ok(Optimum { prices: Some(prices.over(scale.recip())), ..optimum })
     }
 
     /// The allocation with the largest Σ throughput ÷ equal share among the optima.

@@ -20,6 +20,7 @@ mod program;
 use self::divide::MemberTime;
 pub(super) use self::linear::LinearKinds;
 use self::program::{FeasibilityCut, KindColumn};
+use crate::policy::program::optimum::MemberPrices;
 use crate::policy::program::pairs::Pairing;
 use crate::policy::program::program_columns::ProgramColumns;
 use crate::policy::program::solver_context::SolverContext;
@@ -59,8 +60,8 @@ pub(super) struct ProvenLevel {
     pub(super) bound: f64,
     /// The value of all time and workers at the prices that prove the bound, in levels: what gaps are relative to.
     size: f64,
-    /// Fall of the level per unit of throughput demanded: ≥ 0, [members].
-    pub(super) demand_price: Vec<f64>,
+    /// The prices that prove the bound, per unit of the level.
+    pub(super) prices: MemberPrices,
 }
 
 /// The use of the prices of a level.

@@ -3,7 +3,7 @@
 use super::{ResidualProblem, class_time, search, searched_columns};
 use crate::decomposition::PrimalDual;
 use crate::policy::program::levels::{self, LevelOptimum};
-use crate::policy::program::optimum::Optimum;
+use crate::policy::program::optimum::{MemberPrices, Optimum};
 use crate::policy::program::program_columns::ProgramColumns;
 use crate::policy::program::solve::Task;
 use crate::policy::program::solver_context::SolverContext;
@@ -102,7 +102,8 @@ impl Task<'_, '_> {
         let refined = solver
             .among_optima(|solver| refine(solver, self.columns, held, &level.class_time, Some(&prices)));
         let class_time = refined.map_err(|_| GaveUp::Unrefined)?;
-        Ok(Optimum::without_program(class_time, self.bound_of_objective(level.bound)))
+        let optimum = Optimum::without_program(class_time, self.bound_of_objective(level.bound));
+        Ok(Optimum { prices: Some(MemberPrices::of(&prices)), ..optimum })
     }
 
     /// The throughput that a unit of the level asks of each member, [members]; an error if levels are not in proportion to

@@ -6,7 +6,7 @@
 use super::tie_break::{TieBreak, idle_workers};
 use super::{Certified, class_time, search, searched_columns};
 use crate::decomposition::PrimalDual;
-use crate::policy::program::optimum::{Optimum, Refinement};
+use crate::policy::program::optimum::{MemberPrices, Optimum, Refinement};
 use crate::policy::program::program_columns::ProgramColumns;
 use crate::policy::program::solve::Task;
 use crate::policy::program::solver_context::SolverContext;
@@ -60,7 +60,11 @@ impl Task<'_, '_> {
                 solver.among_optima(|solver| refine(solver, &singles, &linear, equal_share, optimum));
             refined.map_err(|_| GaveUp::Unrefined)?;
         }
-        Ok(Optimum::without_program(class_time(&bound, &found.answer.time), found.bound))
+        let prices = Some(MemberPrices::of(&found.answer));
+        Ok(Optimum {
+            prices,
+            ..Optimum::without_program(class_time(&bound, &found.answer.time), found.bound)
+        })
     }
 }
 

@@ -49,7 +49,7 @@ impl Oracle for KindsOracle<'_, '_> {
             outcome = outcome.or_else(|_| raise(*eased));
         }
         let raised = outcome?;
-        let saturated = saturated(&raised.demand_price, slope, |_| true);
+        let saturated = saturated(&raised.prices.throughput, slope, |_| true);
         Ok(RaisedStep { level: raised.level, bound: raised.bound, saturated, throughputs: Vec::new() })
     }
 }
