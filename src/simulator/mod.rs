@@ -40,4 +40,4 @@ pub use options::{
 };
 pub use outcome::{Boundary, Limits, Outcome, Patience, SimulationError, Step};
 pub use simulation::Simulation;
-pub use standstill::Standstill;
+pub use standstill::{Growth, Standstill};

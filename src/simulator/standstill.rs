@@ -5,7 +5,8 @@
 //! | livelock    | workers are leased round after round, no job runs a step, and nothing is to come                   |
 //! |             | or jobs run, each so slowly that it would end after more than a century of simulated time           |
 //! | starved     | active jobs get no worker, and nothing is to come; or a measured job has run no step, or next to nothing of what it has left, while jobs that came later are done, and the number of jobs that have arrived doubled again and again |
-//! | growing     | the average number of active jobs doubles with the number of jobs that have arrived, again and again |
+//! | growing     | the average number of active jobs doubles with the number of jobs that have arrived, again and again, |
+//! |             | and over the last doubling their number grew by more than four times the standard error of its growth |
 //! | unresolved  | what comes next is so late that the clock cannot tell apart the parts of a round                    |
 //!
 //! All of it counts rounds, jobs and simulated time, so the same simulation ends the same way on every machine, and after a save
@@ -26,6 +27,11 @@ use crate::units::Seconds;
 const MILESTONE_MIN: u32 = 1000;
 /// The growth of an average, with twice the arrivals, from which it counts as growing steadily; a bounded average grows less.
 const GROWTH_MIN: f64 = 1.8;
+/// The number of parts of a doubling of arrivals whose changes give the growth of the number of active jobs, and its standard error.
+const PARTS: u32 = 32;
+/// The number of standard errors by which the number of active jobs must grow. Below the capacity, their number goes up and down at
+/// random, and at loads near it so slowly that averages alone double three times in some of a hundred simulations.
+const ERRORS_MIN: f64 = 4.0;
 /// The part of its remaining steps up to which a job counts as running next to nothing: at that pace, the rest takes a hundred
 /// times as many arrivals.
 const PART_MIN: f64 = 0.01;
@@ -105,6 +111,8 @@ pub enum Standstill {
         course: Vec<(u32, f64)>,
         /// Number of active jobs.
         n_active: usize,
+        /// The growth of their number since the last pair but one.
+        growth: Growth,
     },
     /// The next event is at an instant at which the clock cannot tell the parts of a round apart.
     Unresolved {
@@ -113,6 +121,37 @@ pub enum Standstill {
         /// The length of a round.
         round_length: Seconds,
     },
+}
+
+/// The growth of the number of active jobs while the number of jobs that have arrived doubled.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Growth {
+    /// Active jobs more for each job that arrived.
+    pub per_arrival: f64,
+    /// Its standard error, from the changes in equal parts of the arrivals.
+    pub error: f64,
+}
+
+impl Growth {
+    /// The growth over a number of arrivals, of numbers of active jobs at the beginning and after each of its parts; none if there are
+    /// not as many.
+    fn of(n_active: &[f64], n_arrivals: u32) -> Option<Self> {
+        if n_active.len() != PARTS as usize + 1 {
+            return None;
+        }
+        let changes: Vec<f64> = n_active.windows(2).map(|pair| pair[1] - pair[0]).collect();
+        let n = f64::from(PARTS);
+        let mean = changes.iter().sum::<f64>() / n;
+        let variance = changes.iter().map(|change| (change - mean).powi(2)).sum::<f64>() / (n - 1.0);
+        let per_part = n / f64::from(n_arrivals);
+        Some(Self { per_arrival: mean * per_part, error: (variance / n).sqrt() * per_part })
+    }
+
+    /// Whether it is more than chance.
+    fn is_sure(self) -> bool {
+        self.per_arrival > ERRORS_MIN * self.error
+    }
 }
 
 impl Standstill {
@@ -182,11 +221,16 @@ impl fmt::Display for Standstill {
                 )?;
                 f.write_str("are done")
             }
-            Self::Growing { course, n_active } => {
+            Self::Growing { course, n_active, growth } => {
                 let steps: Vec<String> =
                     course.iter().map(|(n, active)| format!("{active:.0} up to job {n}")).collect();
                 write!(f, "the queue grows steadily: jobs active on average {}; ", steps.join(", "))?;
-                write!(f, "now {n_active}")
+                write!(
+                    f,
+                    "now {n_active}, more by {:.3} ± {:.3} for each job that ",
+                    growth.per_arrival, growth.error
+                )?;
+                f.write_str("arrives")
             }
             Self::Unresolved { at, round_length } => {
                 write!(f, "what comes next is at {:e} s, where the clock cannot tell apart ", at.get())?;
@@ -216,6 +260,12 @@ pub(super) struct Vigil {
     /// At each milestone, the measured jobs that were active, and the steps that each had run.
     #[serde(default)]
     steps_run: Vec<Vec<(JobId, f64)>>,
+    /// The number of active jobs at the last milestone, and after each part of the arrivals until the next one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    n_active_at: Vec<f64>,
+    /// The growth of that number between the last two milestones; none if it is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    growth: Option<Growth>,
     /// Whether a milestone has been reached that has not been examined yet.
     is_news: bool,
 }
@@ -250,8 +300,17 @@ impl Vigil {
     fn arrived(&mut self, n_arrived: u32, n_active: usize, first: u32) -> bool {
         self.n_active_sum += n_active as f64;
         let last = self.milestones.last().map_or(0, |(n_arrived, _)| *n_arrived);
-        let is_reached = n_arrived == first.max(last.saturating_mul(2));
+        let next = first.max(last.saturating_mul(2));
+        let n_arrivals = next.saturating_sub(last);
+        let part_of = |n: u32| u64::from(n) * u64::from(PARTS) / u64::from(n_arrivals.max(1));
+        let since = n_arrived.saturating_sub(last);
+        if !self.n_active_at.is_empty() && part_of(since) > part_of(since.saturating_sub(1)) {
+            self.n_active_at.push(n_active as f64);
+        }
+        let is_reached = n_arrived == next;
         if is_reached {
+            self.growth = Growth::of(&self.n_active_at, n_arrivals);
+            self.n_active_at = vec![n_active as f64];
             let mean = self.n_active_sum / f64::from(n_arrived - last).max(1.0);
             self.milestones.push((n_arrived, mean));
             (self.n_active_sum, self.is_news) = (0.0, true);
@@ -380,10 +439,15 @@ impl Simulation {
         if overtaken && let Some(crawling) = self.crawling(doublings, n_first) {
             return Some(crawling);
         }
+        let growth = self.vigil.growth.filter(|growth| growth.is_sure())?;
         let means = &course[1..];
         let grows = means.windows(2).all(|pair| pair[1].1 >= GROWTH_MIN * pair[0].1);
         let waits = means.last()?.1 > self.driver.workers().len() as f64;
-        (means.len() > 1 && grows && waits).then(|| Standstill::Growing { course: means.to_vec(), n_active })
+        (means.len() > 1 && grows && waits).then(|| Standstill::Growing {
+            course: means.to_vec(),
+            n_active,
+            growth,
+        })
     }
 
     /// The measured jobs that have run next to nothing over the last doublings of the number of arrived jobs; none if there are
@@ -408,3 +472,6 @@ impl Simulation {
         })
     }
 }
+
+#[cfg(test)]
+mod tests;

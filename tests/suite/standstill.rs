@@ -223,11 +223,12 @@ fn a_queue_that_grows_with_the_arrivals_is_growing_and_one_that_does_not_is_not(
     assert_eq!(run(400.0), (Outcome::Finished, None));
     let (outcome, found) = run(60.0);
     assert_eq!(outcome, Outcome::Standstill);
-    let Some(Standstill::Growing { course, n_active }) = found else { panic!("{found:?}") };
+    let Some(Standstill::Growing { course, n_active, growth }) = found else { panic!("{found:?}") };
     // five of six jobs that have come are there
     assert!(n_active.abs_diff(3_333) < 10, "{n_active}");
     assert_eq!(course.iter().map(|(n, _)| *n).collect::<Vec<_>>(), [2_000, 4_000]);
     assert!((course[0].1 - 1_250.0).abs() < 10.0 && (course[1].1 - 2_500.0).abs() < 10.0, "{course:?}");
+    assert!((growth.per_arrival - 5.0 / 6.0).abs() < 0.01 && growth.error < 0.01, "{growth:?}");
 }
 
 fn failing(between: f64, repair: f64) -> Options {

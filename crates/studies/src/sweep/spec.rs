@@ -114,9 +114,10 @@ pub struct StopSpec {
     pub rounds: u64,
     /// Number of doublings of the arrived jobs, from the end of the measured window on (from 1000 at least), after which a
     /// run whose arrivals never stop is given up: as `starved` if a measured job ran no step all the while, or less than a
-    /// hundredth of the steps that it had left, as `growing` if the average number of active jobs doubled each time, too.
-    /// Jobs are examined only when the number of arrivals has doubled since the last time: one that stops just after is
-    /// noticed up to two doublings later.
+    /// hundredth of the steps that it had left, as `growing` if the average number of active jobs doubled each time, too, and
+    /// their number grew over the last doubling by more than four times the standard error of its growth. Jobs are examined
+    /// only when the number of arrivals has doubled since the last time: one that stops just after is noticed up to two
+    /// doublings later, and a load by a twentieth above the capacity only after some fifty thousand arrivals.
     #[schemars(range(min = 2, max = 20))]
     pub doublings: u32,
 }
