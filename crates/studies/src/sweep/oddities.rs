@@ -2,6 +2,7 @@
 //!
 //! | what is odd | why it is hardly meant |
 //! |---|---|
+//! | [`NoJobs`](Oddity::NoJobs) | a trace of which the jobs were left out, as by a filter |
 //! | [`AllAtOnce`](Oddity::AllAtOnce) | a trace without a column of arrivals reads so |
 //! | [`LargeServers`](Oddity::LargeServers) | no server can be full; a slip of a digit, or of the type |
 //! | [`IdleType`](Oddity::IdleType) | workers that cost and count as idle, and can never run anything |
@@ -18,6 +19,11 @@ use apportion::spec::nearest::name_list;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Oddity {
+    /// A trace has no jobs.
+    NoJobs {
+        /// Name of the trace in the run.
+        trace: String,
+    },
     /// All jobs of a trace arrive at one instant.
     AllAtOnce {
         /// Name of the trace in the run.
@@ -53,6 +59,7 @@ pub enum Oddity {
 impl fmt::Display for Oddity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::NoJobs { trace } => write!(f, "the trace `{trace}` has no jobs: nothing is simulated"),
             Self::AllAtOnce { trace, n_jobs } => write!(
                 f,
                 "all {n_jobs} jobs of the trace `{trace}` arrive at once: its column `arrival` would say when each does"
@@ -78,6 +85,9 @@ impl fmt::Display for Oddity {
 pub fn oddities(run: &Run) -> Vec<Oddity> {
     let mut found = Vec::new();
     if let (Some(trace), Some(jobs)) = (&run.spec.workload.trace, &run.trace) {
+        if jobs.is_empty() {
+            found.push(Oddity::NoJobs { trace: trace.clone() });
+        }
         let mut arrivals = jobs.iter().map(|job| job.arrival);
         let first = arrivals.next();
         if jobs.len() > 1 && arrivals.all(|arrival| Some(arrival) == first) {
@@ -141,6 +151,8 @@ mod tests {
         assert_eq!(at_once.len(), 1, "{at_once:?}");
         assert!(at_once[0].starts_with("all 2 jobs of the trace `t` arrive at once"), "{at_once:?}");
         assert_eq!(said("job_type,total_steps\nA3C,1000\n", |_| {}), Vec::<String>::new(), "one is no crowd");
+        let none = said("job_type,total_steps,arrival\n", |_| {});
+        assert_eq!(none, ["the trace `t` has no jobs: nothing is simulated"]);
         let servers = |n: u32| move |spec: &mut RunSpec| spec.servers.0 = vec![("v100".to_owned(), n)];
         assert_eq!(said(TRACE, servers(2)), Vec::<String>::new());
         assert!(said(TRACE, servers(9))[0].starts_with("9 workers of `v100` on a server"));
