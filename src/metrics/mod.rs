@@ -9,6 +9,7 @@ pub mod service;
 pub mod completion;
 pub mod fairness;
 pub mod log;
+pub mod owners;
 mod recorder;
 pub mod slo;
 pub mod statistics;

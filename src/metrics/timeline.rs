@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::owners::{OwnerCourse, Owners};
 use crate::cluster::Cluster;
 use crate::index::{Id, JobId, WorkerId, WorkerTypeId};
 use crate::simulator::{Event, Observer};
@@ -53,14 +54,24 @@ pub struct Course {
 
 /// An amount over time, in intervals that grow as time goes on.
 #[derive(Clone, Debug, PartialEq)]
-struct Spread {
+pub(super) struct Amounts {
     width_s: f64,
     amounts: Vec<f64>,
 }
 
-impl Spread {
-    fn new() -> Self {
+impl Amounts {
+    pub(super) fn new() -> Self {
         Self { width_s: INTERVAL_S, amounts: Vec::new() }
+    }
+
+    /// Length of an interval, s.
+    pub(super) fn width_s(&self) -> f64 {
+        self.width_s
+    }
+
+    /// Makes the intervals as long as `width_s`, which is some power of two times as long.
+    pub(super) fn widen(&mut self, width_s: f64) {
+        self.reach(width_s * INTERVALS_MAX as f64);
     }
 
     /// Makes the intervals twice as long until there are few enough up to `until`.
@@ -72,7 +83,7 @@ impl Spread {
     }
 
     /// Spreads an amount evenly from one time to another.
-    fn add(&mut self, from: f64, until: f64, amount: f64) {
+    pub(super) fn add(&mut self, from: f64, until: f64, amount: f64) {
         if !(until > from && from >= 0.0 && until.is_finite()) {
             return;
         }
@@ -114,6 +125,8 @@ pub struct Averages {
     pub running: Vec<f64>,
     /// Busy worker-time over worker-time: `[type][interval]`.
     pub utilization: Vec<Vec<f64>>,
+    /// Workers of each owner, in order of their names; empty if no job has an owner.
+    pub owners: Vec<OwnerCourse>,
 }
 
 /// The fold that keeps stays, jobs and averages over time.
@@ -126,9 +139,10 @@ pub struct Timeline {
     previous: BTreeMap<Combination<JobId>, usize>,
     round: u64,
     jobs: BTreeMap<JobId, Course>,
-    active: Spread,
-    running: Spread,
-    busy: Vec<Spread>,
+    active: Amounts,
+    running: Amounts,
+    busy: Vec<Amounts>,
+    owners: Owners,
     until: f64,
 }
 
@@ -142,10 +156,11 @@ impl Timeline {
             previous: BTreeMap::new(),
             round: 0,
             jobs: BTreeMap::new(),
-            active: Spread::new(),
-            running: Spread::new(),
-            busy: vec![Spread::new(); n_workers.len()],
+            active: Amounts::new(),
+            running: Amounts::new(),
+            busy: vec![Amounts::new(); n_workers.len()],
             n_workers,
+            owners: Owners::default(),
             until: 0.0,
         }
     }
@@ -173,15 +188,16 @@ impl Timeline {
             let arrival = job.arrival.get();
             active.add(arrival, self.until, self.until - arrival);
         }
-        let mut all: Vec<&mut Spread> = busy.iter_mut().chain([&mut active, &mut running]).collect();
-        let width_s = all.iter().map(|spread| spread.width_s).fold(INTERVAL_S, f64::max);
+        let mut all: Vec<&mut Amounts> = busy.iter_mut().chain([&mut active, &mut running]).collect();
+        let widths = all.iter().map(|spread| spread.width_s).chain([self.owners.width_s()]);
+        let width_s = widths.fold(INTERVAL_S, f64::max);
         for spread in &mut all {
-            spread.reach(width_s * INTERVALS_MAX as f64);
+            spread.widen(width_s);
         }
         let n = whole((self.until / width_s).ceil());
         // The last interval ends with the time.
         let length = |at: usize| (self.until - at as f64 * width_s).min(width_s);
-        let average = |spread: &Spread, per: f64| -> Vec<f64> {
+        let average = |spread: &Amounts, per: f64| -> Vec<f64> {
             let amount = |at: usize| spread.amounts.get(at).copied().unwrap_or(0.0);
             (0..n).map(|at| amount(at) / length(at) / per).collect()
         };
@@ -194,6 +210,7 @@ impl Timeline {
                 .zip(&self.n_workers)
                 .map(|(spread, n)| average(spread, f64::from(*n)))
                 .collect(),
+            owners: self.owners.courses((self.until, width_s), |amounts| average(amounts, 1.0)),
         }
     }
 
@@ -220,8 +237,10 @@ impl Observer for Timeline {
             Event::Arrival { id, job, .. } => {
                 let (job_type, scale_factor, arrival) = (job.job_type.clone(), job.scale_factor, job.arrival);
                 let name = job.name.clone();
+                self.owners.arrived(id, job);
                 self.jobs.insert(id, Course { name, job_type, scale_factor, arrival, end: None });
             }
+            Event::Allocated { now, ref shares, .. } => self.owners.allocated(now.get(), shares.as_ref()),
             Event::RoundStarted { round, .. } => {
                 self.round = round;
                 self.previous = std::mem::take(&mut self.current);
@@ -249,6 +268,9 @@ impl Observer for Timeline {
                 self.running.add(start, end, n_members * (end - start));
                 let busy = slice.time.get() * f64::from(slice.n_workers);
                 self.busy[slice.worker_type.index()].add(start, end, busy);
+                for id in slice.jobs.members() {
+                    self.owners.held(id, (start, end), busy / n_members);
+                }
                 if let Some(at) = self.current.get(&slice.jobs) {
                     let stay = &mut self.stays[*at];
                     // A slice without a span corrects earlier ones; its jobs may be elsewhere now.
@@ -259,6 +281,7 @@ impl Observer for Timeline {
                 }
             }
             Event::Completion { at, id, .. } | Event::Dropped { at, id, .. } => {
+                self.owners.ended(id, at.get());
                 if let Some(job) = self.jobs.get_mut(&id) {
                     job.end = Some(at);
                     let (arrival, at) = (job.arrival.get(), at.get());
@@ -276,7 +299,7 @@ mod tests {
 
     #[test]
     fn amounts_are_kept_whatever_the_intervals() {
-        let mut spread = Spread::new();
+        let mut spread = Amounts::new();
         spread.add(30.0, 90.0, 6.0);
         assert_eq!(spread.amounts, [3.0, 3.0]);
         spread.add(60.0 * 1000.0, 60.0 * 1001.0, 5.0);

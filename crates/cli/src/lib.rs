@@ -39,8 +39,8 @@ pub mod throughputs;
 pub mod trace;
 pub mod results;
 pub mod compare;
-pub mod report;
 pub mod simulate;
+pub mod report;
 pub mod forecast;
 #[cfg(feature = "live")]
 pub mod live;

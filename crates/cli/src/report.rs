@@ -11,21 +11,25 @@ use serde_json::Value;
 
 use crate::Session;
 use crate::bench_tables;
+use crate::conditions::time;
 use crate::exit::Failure;
 use crate::file::{at, check_files, check_folder, is_standard_output, write};
 use crate::output::{Answer, OutputFormat, SIMULATION_FORMAT, Table};
 use crate::results;
+use crate::simulate;
 use apportion::metrics::log::{self, Header, Missing, Replay};
 use apportion::metrics::timeline::Timeline;
 use apportion::metrics::{Recorder, Summary};
 use apportion::spec::nearest::{name_list, suggestion};
 use apportion::spec::{Source, path_text};
+use apportion::units::Seconds;
 use apportion_studies::benchmark;
+use apportion_studies::report::number::brief;
 use apportion_studies::report::page::Page;
 use apportion_studies::report::{benchmark as benchmark_page, run as run_page, study};
 use apportion_studies::sweep::spec::value_text;
 use apportion_studies::sweep::store::FILE;
-use apportion_studies::sweep::{Store, findings};
+use apportion_studies::sweep::{Store, day, findings};
 
 /// Write a page with charts about results: one HTML file that needs no network
 #[derive(Args, Debug)]
@@ -56,6 +60,9 @@ pub struct ReportArguments {
     /// Also write the chart that the page begins with as SVG into this file; `-` is standard output
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
+    /// Of events: show the beginning of the simulation, up to this time since its start
+    #[arg(long, value_name = "SECONDS", value_parser = time)]
+    until: Option<Seconds>,
 }
 
 pub(super) fn run(arguments: &ReportArguments, session: &Session) -> Result<(), Failure> {
@@ -66,13 +73,18 @@ pub(super) fn run(arguments: &ReportArguments, session: &Session) -> Result<(), 
     check_files(&read, &[at("--out", Some(&out)), at("--svg", arguments.svg.as_deref())])?;
     check_folder("--assets", arguments.assets.as_deref())?;
     let page = match Given::open(&arguments.results)? {
+        Given::Sweep | Given::Result(_) if arguments.until.is_some() => {
+            let help = "`apportion simulate … --events FILE` keeps what happened when".to_owned();
+            let message = format!("--until: {} holds no events", arguments.results.display());
+            return Err(Failure::usage(message, Some(help)));
+        }
         Given::Sweep => study_page(&arguments.results, arguments.baseline.as_deref())?,
         _ if arguments.baseline.is_some() => {
             let help = "a baseline is for policies of a sweep".to_owned();
             let message = format!("--baseline: {} is not of a sweep", arguments.results.display());
             return Err(Failure::usage(message, Some(help)));
         }
-        Given::Events(file) => events_page(&arguments.results, file, session)?,
+        Given::Events(file) => events_page(arguments, file, session)?,
         Given::Result(file) => result_page(&arguments.results, file)?,
     };
     let picture =
@@ -275,7 +287,11 @@ fn study_page(path: &Path, baseline: Option<&str>) -> Result<Page, Failure> {
 }
 
 /// A simulation from its events.
-fn events_page(path: &Path, mut lines: Begun, session: &Session) -> Result<Page, Failure> {
+fn events_page(
+    ReportArguments { results: path, until, .. }: &ReportArguments,
+    mut lines: Begun,
+    session: &Session,
+) -> Result<Page, Failure> {
     let refused = |error: log::LogError| -> Failure {
         let help = "`apportion simulate … --events FILE` writes such a file".to_owned();
         Source::new(path_text::of(path), "").at(error.line(), 1, error.to_string(), Some(help)).into()
@@ -292,8 +308,11 @@ fn events_page(path: &Path, mut lines: Begun, session: &Session) -> Result<Page,
     let is_live = header.spec["workload"].is_null();
     let replay = Replay::new(&header);
     let mut replay = if is_live { replay.passing_over() } else { replay };
+    if let Some(end) = until {
+        replay = replay.until(*end);
+    }
     for number in 2.. {
-        if next(&mut line)? == 0 {
+        if replay.is_over() || next(&mut line)? == 0 {
             break;
         }
         let text =
@@ -315,7 +334,11 @@ fn events_page(path: &Path, mut lines: Begun, session: &Session) -> Result<Page,
     }
     let (policy, text) = (value_text(&spec["policy"]), value_text(&spec["cluster"]));
     let n_measured = measured(&spec, Some(timeline.jobs().len()));
-    let (course, about) = (Some((cluster, timeline)), about(&version, &spec));
+    let course = Some((cluster, timeline));
+    let mut about = about_file(&version, &spec, path);
+    about.extend(
+        until.map(|end| ("shown".to_owned(), format!("what begins in the first {} h", brief(end.hours())))),
+    );
     Ok(run_page::page(&run_page::Run { policy, cluster: text, summary, n_measured, course, facts, about }))
 }
 
@@ -382,7 +405,7 @@ fn result_page(path: &Path, mut file: Begun) -> Result<Page, Failure> {
     let (policy, cluster) = (value_text(&spec["policy"]), value_text(&spec["cluster"]));
     let n_measured = whole["jobs_to_measure"].as_u64().and_then(|n| usize::try_from(n).ok());
     let n_measured = n_measured.or_else(|| measured(spec, None));
-    let about = about(&value_text(&whole["version"]), spec);
+    let about = about_file(&value_text(&whole["version"]), spec, path);
     Ok(run_page::page(&run_page::Run { policy, cluster, summary, n_measured, course: None, facts, about }))
 }
 
@@ -430,7 +453,18 @@ fn benchmark_numbers(results: benchmark::Results) -> benchmark_page::Benchmark {
     benchmark_page::Benchmark { cases: results.rows.into_iter().map(case).collect(), rows: table, facts }
 }
 
-/// The facts that a page about one run begins with.
+/// The facts that a page about a file of one run begins with: those of its specification, the command that makes it again, and the day on
+/// which the file was last written. All are of the file alone, so that one file has one page.
+fn about_file(version: &str, spec: &Value, path: &Path) -> Vec<(String, String)> {
+    let mut about = about(version, spec);
+    let written = fs::metadata(path).ok().filter(fs::Metadata::is_file).and_then(|file| file.modified().ok());
+    let again = simulate::again(spec).map(|command| ("the same run", command));
+    let written = written.and_then(day).map(|day| ("file last written on", day));
+    about.extend([again, written].into_iter().flatten().map(|(name, value)| (name.to_owned(), value)));
+    about
+}
+
+/// The facts about a run that its specification states.
 pub(crate) fn about(version: &str, spec: &Value) -> Vec<(String, String)> {
     let workload = &spec["workload"];
     let jobs = match (workload["trace"].as_str(), workload["generator"].as_str()) {

@@ -1,5 +1,6 @@
 //! `apportion simulate`: one simulation.
 
+mod again;
 mod live;
 mod lower;
 mod saved;
@@ -22,6 +23,7 @@ use crate::output::{Cell, OutputFormat, Table};
 use crate::paths::name_or_path;
 use crate::progress::Progress;
 use crate::results::{run_failure, run_failure_of, warn};
+pub(super) use again::again;
 use apportion::metrics::Summary;
 use apportion::simulator::{Limits, Outcome, Simulation, Standstill};
 use apportion::solver::Interrupt;

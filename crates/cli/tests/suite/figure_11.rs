@@ -156,6 +156,56 @@ fn a_simulation_knows_the_weights_and_rules_of_owners() {
     assert!(full > 0, "no decision saw all jobs");
 }
 
+/// The values of each series of a chart's table, in order of time.
+fn series(csv: &str) -> Vec<(String, Vec<(f64, f64)>)> {
+    let mut all: Vec<(String, Vec<(f64, f64)>)> = Vec::new();
+    for line in csv.lines().skip(1) {
+        let cells: Vec<&str> = line.split(',').collect();
+        let mark = (cells[1].parse().unwrap(), cells[2].parse().unwrap());
+        match all.last_mut() {
+            Some((name, marks)) if name == cells[0] => marks.push(mark),
+            _ => all.push((cells[0].to_owned(), vec![mark])),
+        }
+    }
+    all
+}
+
+#[test]
+fn a_page_shows_the_workers_of_each_owner_over_time() {
+    let folder = tempfile::TempDir::new().unwrap();
+    let entities = "- {id: entity0, weight: 1}\n- {id: entity1, weight: 2}\n- {id: entity2, weight: 3}\n";
+    fs::write(folder.path().join("entities.yaml"), entities).unwrap();
+    let arguments = ["--entities", "entities.yaml", "--reset-interval", "360", "--events", "run.jsonl"];
+    let output = simulate(folder.path(), &arguments);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let output = Command::new(env!("CARGO_BIN_EXE_apportion"))
+        .args(["report", "run.jsonl", "--until", "9h", "--assets", "files", "--svg", "owners.svg"])
+        .current_dir(folder.path())
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let read = |name: &str| fs::read_to_string(folder.path().join(name)).unwrap();
+    assert!(read("owners.svg").contains("Workers that allocations owe each owner"));
+    assert!(read("run.html").contains("the first 9 h"));
+
+    // Blind to speeds, the one job there is at first is owed one worker, and owners of all 18 their parts of nine by weight.
+    let owed = series(&read("files/workers-owed-to-owners.csv"));
+    let held = series(&read("files/workers-of-owners.csv"));
+    assert!((owed[0].1[0].1 - 1.0).abs() < 1e-6, "{:?}", owed[0].1[0]);
+    for (at, expected) in [1.5, 3.0, 4.5].into_iter().enumerate() {
+        assert_eq!(
+            (owed[at].0.as_str(), held[at].0.as_str()),
+            (&*format!("entity{at}"), &*format!("entity{at}"))
+        );
+        let (last, value) = owed[at].1.last().unwrap();
+        assert!((value - expected).abs() < 1e-5 && (8.9..9.1).contains(last), "{last} h: {value}");
+        let since: Vec<f64> =
+            held[at].1.iter().filter(|(hours, _)| *hours > 7.5).map(|(_, value)| *value).collect();
+        let mean = since.iter().sum::<f64>() / since.len() as f64;
+        assert!((mean - expected).abs() < 0.3, "{mean} workers held of {expected}");
+    }
+}
+
 #[test]
 fn what_is_wrong_with_owners_is_said() {
     let folder = tempfile::TempDir::new().unwrap();

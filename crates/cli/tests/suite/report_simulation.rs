@@ -5,6 +5,7 @@
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
+use std::time::{Duration, UNIX_EPOCH};
 
 use apportion::index::Id;
 use apportion::metrics::timeline::Timeline;
@@ -300,6 +301,29 @@ fn names_from_files_stay_text() {
     let shown = browser.run("return document.getElementById('tip').textContent");
     assert!(shown.as_str().unwrap().contains(NASTY), "{shown}");
     assert_eq!(browser.run("return window.broken || 0"), 0);
+}
+
+#[test]
+fn a_page_tells_the_command_and_the_day_of_its_file() {
+    let folder = simulated();
+    let at = folder.path();
+    // 2021-03-04.
+    let day = UNIX_EPOCH + Duration::from_secs(1_614_834_000);
+    for file in ["run.jsonl", "run.json"] {
+        fs::File::options().write(true).open(at.join(file)).unwrap().set_modified(day).unwrap();
+        succeed(at, &["report", file, "--out", "page.html"]);
+        let page = fs::read_to_string(at.join("page.html")).unwrap();
+        for words in [
+            "apportion simulate --policy max_min_fairness_packed --cluster v100=8,p100=8,k80=8 --servers v100=4 --rate 3 \
+             --jobs 30 --multi-worker --duration 10800",
+            "file last written on",
+            "2021-03-04",
+        ] {
+            assert!(page.contains(words), "{file}: {words}");
+        }
+    }
+    let said = refused(at, &["report", "run.json", "--until", "2h"]);
+    assert!(said.contains("--until: run.json holds no events"), "{said}");
 }
 
 /// Logs of older programs have the positions of worker types in place of their names.

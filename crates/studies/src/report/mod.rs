@@ -8,6 +8,7 @@ pub mod gantt;
 mod html;
 pub mod label;
 pub mod number;
+mod owners;
 pub mod pairs;
 pub mod page;
 pub mod plain;

@@ -12,6 +12,7 @@ use apportion::units::Seconds;
 
 use super::chart::{Axis, Chart, Figure, Kind, Mark, Series};
 use super::gantt::Gantt;
+use super::owners;
 use super::page::{Item, NamedTable, Page, Section};
 use super::table::{Cell, Table};
 
@@ -167,6 +168,7 @@ fn over_time(cluster: &Cluster, timeline: &Timeline) -> Section {
         chart("jobs-over-time", "Jobs that are active, that run and that wait", "jobs", jobs),
         chart("utilization-over-time", "Utilization by worker type over time", "busy worker time (%)", types),
     ];
+    items.extend(owners::figure(&averages, until).map(Item::Figure));
     items.extend(charts.map(alone).map(Item::Figure));
     Section { title: "Over time".to_owned(), text: Vec::new(), items }
 }

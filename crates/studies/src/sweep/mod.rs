@@ -37,7 +37,7 @@ pub use outcome::{AllocationRow, JobRow, Outcome, Status};
 pub use run_error::RunError;
 pub use runner::{Progress, Summary};
 pub use simulation::{Bounds, Executor, Standing};
-pub use store::{Absence, Row, Sitting, Store, StoreError, Study, today};
+pub use store::{Absence, Row, Sitting, Store, StoreError, Study, day, today};
 
 /// Studies that are part of the binary.
 pub const EMBEDDED: [apportion::spec::lookup::Embedded; 23] = [

@@ -40,7 +40,7 @@ mod sittings;
 pub use error::{Absence, StoreError};
 pub use merge::Merged;
 use opening::{check_header, database, take_lock};
-pub use sittings::{Sitting, today};
+pub use sittings::{Sitting, day, today};
 
 /// Name of the file inside a results folder.
 pub const FILE: &str = "results.sqlite";

@@ -1,5 +1,7 @@
 //! Records of when and by which command runs were made. They are not part of a result, and differ between machines.
 
+use std::time::{SystemTime, UNIX_EPOCH};
+
 use rusqlite::{Connection, OptionalExtension as _, params};
 use serde::{Deserialize, Serialize};
 
@@ -32,6 +34,14 @@ fn write(connection: &Connection, key: &str, value: &str) -> rusqlite::Result<()
 pub fn today() -> Option<String> {
     let of_now = |connection: Connection| connection.query_row("SELECT date('now')", [], |row| row.get(0));
     Connection::open_in_memory().and_then(of_now).ok()
+}
+
+/// Day of an instant, as `2026-01-31`, in UTC; none before 1970, or if the database's library does not give it.
+pub fn day(of: SystemTime) -> Option<String> {
+    let seconds = i64::try_from(of.duration_since(UNIX_EPOCH).ok()?.as_secs()).ok()?;
+    let sql = "SELECT date(?1, 'unixepoch')";
+    let of_instant = |connection: Connection| connection.query_row(sql, [seconds], |row| row.get(0));
+    Connection::open_in_memory().and_then(of_instant).ok()
 }
 
 impl Store {
