@@ -21,7 +21,7 @@ use apportion_live::driver::Client;
 use apportion_live::front::{Form, JobForm};
 use apportion_live::protocol::JobNumber;
 use apportion_live::slurm::{
-    Door, DoorOptions, Intake, Newcomer, NotTaken, SlurmError, ToolError, kill_wait,
+    HeldJobExecutor, HeldJobOptions, Intake, Newcomer, NotTaken, SlurmError, ToolError, kill_wait,
 };
 
 /// The name of its folder in the state folder.
@@ -62,19 +62,23 @@ pub(super) fn settings(
     }
 }
 
-/// The door to the jobs of a partition.
+/// The executor of the held jobs of a partition.
 ///
 /// # Errors
 /// If its folder cannot be used.
-pub(super) fn open(partition: &Partition, state: &Path, start_limit: Seconds) -> Result<Door, Failure> {
+pub(super) fn open(
+    partition: &Partition,
+    state: &Path,
+    start_limit: Seconds,
+) -> Result<HeldJobExecutor, Failure> {
     let folder = state.join(FOLDER);
-    let options = DoorOptions {
+    let options = HeldJobOptions {
         partition: partition.name().to_owned(),
         folder: std::path::absolute(&folder).map_err(Failure::io("find the folder of the state"))?,
         nodes: partition.nodes().to_vec(),
         start_limit,
     };
-    Door::open(options).map_err(|error| {
+    HeldJobExecutor::open(options).map_err(|error| {
         let help = match error {
             SlurmError::Claimed { .. } => {
                 "one scheduler has a partition: end that one, or name another `--partition`"
@@ -85,12 +89,18 @@ pub(super) fn open(partition: &Partition, state: &Path, start_limit: Seconds) ->
     })
 }
 
-/// Runs the door until `stop`.
-pub(super) fn run(door: &mut Door, intake: &mut ByRequests, beat: Seconds, log: &Log<'_>, stop: &AtomicBool) {
+/// Runs the executor until `stop`.
+pub(super) fn run(
+    executor: &mut HeldJobExecutor,
+    intake: &mut ByRequests,
+    beat: Seconds,
+    log: &Log<'_>,
+    stop: &AtomicBool,
+) {
     let client = intake.client.clone();
     let link = |name: &str| Direct::new(&client, name).map_err(|error| LinkError(error.to_string()));
     let (beat, say) = (Duration::from_secs_f64(beat.get()), |words: &str| log.warning(words));
-    if let Err(error) = door.run(link, intake, (beat, &say), stop) {
+    if let Err(error) = executor.run(link, intake, (beat, &say), stop) {
         log.warning(&format!("no job of Slurm is steered: {error}"));
     }
 }

@@ -38,7 +38,7 @@ use apportion::throughput::Throughputs;
 use apportion::units::Seconds;
 use apportion_live::core::Settings;
 use apportion_live::front::{self, FrontError, Options, Served, Tls, Tokens};
-use apportion_live::slurm::{Door, Executor};
+use apportion_live::slurm::{Executor, HeldJobExecutor};
 use apportion_published::plugin;
 
 /// The reset interval in rounds, by default: 1920 s at 360 s.
@@ -366,9 +366,9 @@ pub(super) fn run(arguments: &ServeArguments, session: &Session) -> Result<(), F
             Some(Carrier::Executor(mut executor, _)) => {
                 scope.spawn(move || slurm::run(&mut executor, client, beat, log, is_over));
             }
-            Some(Carrier::Door(mut door, partition)) => {
+            Some(Carrier::HeldJobs(mut executor, partition)) => {
                 let mut desk = ByRequests::new(client.clone(), Arc::clone(&plan.throughputs), &partition);
-                scope.spawn(move || front_door::run(&mut door, &mut desk, beat, log, is_over));
+                scope.spawn(move || front_door::run(&mut executor, &mut desk, beat, log, is_over));
             }
             None => {}
         }
@@ -395,14 +395,14 @@ enum Carrier {
     /// Each lease is a Slurm job. The sentences are for the operator.
     Executor(Box<Executor>, Vec<String>),
     /// Each lease is a span of a Slurm job that its user submitted.
-    Door(Box<Door>, Partition),
+    HeldJobs(Box<HeldJobExecutor>, Partition),
 }
 
 fn carrier(plan: &Plan, arguments: &ServeArguments, session: &Session) -> Result<Option<Carrier>, Failure> {
     let Some(partition) = plan.partition.clone() else { return Ok(None) };
     if arguments.front_door.is_some() {
-        let door = front_door::open(&partition, &plan.state, plan.settings.start_limit)?;
-        return Ok(Some(Carrier::Door(Box::new(door), partition)));
+        let executor = front_door::open(&partition, &plan.state, plan.settings.start_limit)?;
+        return Ok(Some(Carrier::HeldJobs(Box::new(executor), partition)));
     }
     let (executor, warnings) = slurm::executor(&arguments.slurm, partition, &plan.state, session)?;
     Ok(Some(Carrier::Executor(Box::new(executor), warnings)))

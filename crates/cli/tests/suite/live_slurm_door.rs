@@ -243,7 +243,9 @@ fn gpus_of_a_type_in_all_and_tasks_of_arrays_are_taken_in() {
     let world = start_on(&[NODES[0], ("k80-0", "CPUs=4 RealMemory=1000 Gres=gpu:k80:2")]);
     let world = match world {
         Ok(world) => world,
-        Err(lacking) => return eprintln!("skipped: types and arrays at the door of a real Slurm: {lacking}"),
+        Err(lacking) => {
+            return eprintln!("skipped: types and arrays of held jobs on a real Slurm: {lacking}");
+        }
     };
     let both = "--comment=apportion: throughput=v100=3,k80=3 steps=100000";
     let typed = submit(&world, &["--gpus=k80:2", both]);

@@ -7,7 +7,7 @@
 
 mod disk;
 mod drive;
-pub(crate) mod held;
+pub(crate) mod server_rank;
 pub(crate) mod processes;
 #[cfg(test)]
 mod tests;

@@ -11,7 +11,7 @@ use std::time::Duration;
 use apportion::Seconds;
 
 use crate::agent::disk::Disk;
-use crate::agent::held::{Held, News};
+use crate::agent::server_rank::{News, ServerRank};
 use crate::agent::{Act, Adopted, Agent, Server};
 use crate::clock;
 use crate::files;
@@ -98,7 +98,7 @@ pub(crate) fn at(path: &Path) -> impl FnOnce(io::Error) -> ProcessesError {
 pub struct Processes {
     home: Home,
     agent: Agent,
-    held: BTreeMap<(Run, u32), Held>,
+    ranks: BTreeMap<(Run, u32), ServerRank>,
     disk: Disk,
     /// The lock of the folder, held while this value lives.
     _lock: File,
@@ -125,10 +125,10 @@ impl Processes {
         };
         let number = number(&home).map_err(at(&home.number()))?;
         let boot = next_boot(&home).map_err(at(&home.boot()))?;
-        let (held, adopted) = adopt_all(&home)?;
+        let (ranks, adopted) = adopt_all(&home)?;
         let agent = Agent::new(server, boot, adopted).with_home(number);
         let disk = Disk::of(home.state.clone());
-        Ok(Self { home, agent, held, disk, _lock: lock })
+        Ok(Self { home, agent, ranks, disk, _lock: lock })
     }
 
     /// A report that is sent now, or later.
@@ -155,9 +155,9 @@ impl Processes {
         for act in acts {
             self.perform(act);
         }
-        let Self { home, agent, held, .. } = self;
-        held.retain(|&(run, rank), held| {
-            agent.has(run, rank) || forget(home, &rank::name(run, rank), held.folder()).is_err()
+        let Self { home, agent, ranks, .. } = self;
+        ranks.retain(|&(run, rank), server_rank| {
+            agent.has(run, rank) || forget(home, &rank::name(run, rank), server_rank.folder()).is_err()
         });
         has_changed
     }
@@ -168,19 +168,19 @@ impl Processes {
                 let key = (start.run, start.rank);
                 let checkpoints = self.home.checkpoints.clone();
                 let worker_type = self.agent.server().worker_type.clone();
-                match Held::start(
+                match ServerRank::start(
                     &self.home,
                     &Start { rank: *start, by: StartedBy::Agent, checkpoints, worker_type },
                 ) {
-                    Ok(held) => {
-                        self.held.insert(key, held);
+                    Ok(server_rank) => {
+                        self.ranks.insert(key, server_rank);
                     }
                     Err(why) => self.agent.note_end(key.0, key.1, End::NotStarted(why)),
                 }
             }
             Act::Steer { run, rank, until, grace, stop } => {
-                if let Some(held) = self.held.get_mut(&(run, rank)) {
-                    held.steer(Steer { until, grace, stop });
+                if let Some(server_rank) = self.ranks.get_mut(&(run, rank)) {
+                    server_rank.steer(Steer { until, grace, stop });
                 }
             }
         }
@@ -190,8 +190,8 @@ impl Processes {
     /// proposal.
     pub fn look(&mut self) -> bool {
         let mut has_changed = false;
-        for (&(run, rank), held) in &mut self.held {
-            for news in held.look() {
+        for (&(run, rank), server_rank) in &mut self.ranks {
+            for news in server_rank.look() {
                 match news {
                     News::Progress(progress) => {
                         has_changed |= self.agent.note_progress(run, rank, progress);
@@ -253,12 +253,12 @@ fn wall() -> u64 {
     (micros << DRAWN_BITS) | (drawn >> (u64::BITS - DRAWN_BITS))
 }
 
-pub(crate) type AllHeld = BTreeMap<(Run, u32), Held>;
+pub(crate) type ServerRanks = BTreeMap<(Run, u32), ServerRank>;
 
 /// Takes over the folders of ranks; a folder that cannot be read is set aside.
-pub(crate) fn adopt_all(home: &Home) -> Result<(AllHeld, Vec<Adopted>), ProcessesError> {
+pub(crate) fn adopt_all(home: &Home) -> Result<(ServerRanks, Vec<Adopted>), ProcessesError> {
     let ranks = home.ranks();
-    let mut held = BTreeMap::new();
+    let mut server_ranks = BTreeMap::new();
     let mut adopted = Vec::new();
     for entry in fs::read_dir(&ranks).map_err(at(&ranks))? {
         let path = entry.map_err(at(&ranks))?.path();
@@ -269,15 +269,15 @@ pub(crate) fn adopt_all(home: &Home) -> Result<(AllHeld, Vec<Adopted>), Processe
             continue;
         }
         let Some((run, rank)) = rank::of_name(&name) else { continue };
-        match Held::adopt(run, rank, RankFolder::at(path.clone())) {
+        match ServerRank::adopt(run, rank, RankFolder::at(path.clone())) {
             Some((one, report)) => {
-                held.insert((run, rank), one);
+                server_ranks.insert((run, rank), one);
                 adopted.push(report);
             }
             None => set_aside(home, &name, &RankFolder::at(path)),
         }
     }
-    Ok((held, adopted))
+    Ok((server_ranks, adopted))
 }
 
 /// Moves a rank's folder that cannot be read to where ranks are not looked for. If a shim owns it, the rank is killed, and the next

@@ -46,7 +46,8 @@ pub(super) fn why_done(ends: &[Option<&End>], progress: &Progress, total_steps: 
     is_well.then_some("its program ended with exit code 0")
 }
 
-/// Judges a run whose ranks have all ended, or that is over at `now` although the ends of some ranks are unknown.
+/// The verdict on a run that is over at `now`: all of its ranks have ended, or its last lease ended so long ago that none can run,
+/// though the ends of some are unknown.
 fn judge(run: &LiveRun, total_steps: f64, now: Seconds) -> Verdict {
     let ends: Vec<_> = run.ranks.iter().map(|rank| (rank, rank.known.end())).collect();
     let is_cancelled = run.ending.as_ref().is_some_and(|ending| ending.reason == Reason::Cancelled);

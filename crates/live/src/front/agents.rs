@@ -30,7 +30,7 @@ pub(super) type Closing = watch::Receiver<bool>;
 
 /// The state that requests of agents need.
 #[derive(Clone, Debug)]
-struct Door {
+struct AgentRoutes {
     client: Client,
     closing: Closing,
 }
@@ -40,11 +40,11 @@ pub(super) fn router<S: Clone + Send + Sync + 'static>(client: Client, closing: 
     Router::new()
         .route("/v1/agents/report", post(report))
         .route("/v1/agents/{name}/orders", get(orders))
-        .with_state(Door { client, closing })
+        .with_state(AgentRoutes { client, closing })
 }
 
 async fn report(
-    State(door): State<Door>,
+    State(routes): State<AgentRoutes>,
     Extension(fence): Extension<Fence>,
     body: Body,
 ) -> Result<Response, Fault> {
@@ -52,16 +52,16 @@ async fn report(
     check_server(&report.server, &report.worker_type, report.n_workers)
         .map_err(|fault| bad(fault.to_string()))?;
     fenced(&fence, &report.server)?;
-    well(&door.client)?;
+    well(&routes.client)?;
     let (server, boot, taken) = (report.server.clone(), report.id.boot, report.taken);
-    let heard = door.client.report_and_hear(report).map_err(|error| unavailable(error.to_string()))?;
+    let heard = routes.client.report_and_hear(report).map_err(|error| unavailable(error.to_string()))?;
     let beat = match timeout(PATIENCE, heard).await {
         Ok(Ok(Ok(beat))) => beat,
         Ok(Ok(Err(refused))) => return Err(Fault(StatusCode::CONFLICT, refused)),
         Ok(Err(_)) => return Err(unavailable("the scheduler is ending, or its disk refuses".to_owned())),
         Err(_) => return Err(unavailable("the scheduler has not taken the report in time".to_owned())),
     };
-    let newest = door.client.newest_orders(&server).map(|orders| Arc::clone(&orders.borrow()));
+    let newest = routes.client.newest_orders(&server).map(|orders| Arc::clone(&orders.borrow()));
     let is_new = |orders: &Arc<Orders>| orders.answers.boot == boot && number(orders) != taken;
     let orders = newest.filter(is_new).map(|orders| (*orders).clone());
     Ok(json(StatusCode::OK, &Heard { beat_s: beat.get(), orders }))
@@ -77,14 +77,14 @@ fn fenced(fence: &Fence, server: &str) -> Result<(), Fault> {
 }
 
 async fn orders(
-    State(mut door): State<Door>,
+    State(mut routes): State<AgentRoutes>,
     Extension(fence): Extension<Fence>,
     Path(name): Path<String>,
     uri: Uri,
 ) -> Result<Response, Fault> {
     fenced(&fence, &name)?;
     let (after, wait) = asked(uri.query().unwrap_or_default())?;
-    let Some(mut newest) = door.client.newest_orders(&name) else {
+    let Some(mut newest) = routes.client.newest_orders(&name) else {
         let text = "there are no orders for this server: its agent reports first, and is heeded".to_owned();
         return Err(Fault(StatusCode::NOT_FOUND, text));
     };
@@ -93,7 +93,7 @@ async fn orders(
             Ok(orders) => Ok(json(StatusCode::OK, &**orders)),
             Err(_) => Err(unavailable("the scheduler is ending".to_owned())),
         },
-        _ = door.closing.wait_for(|closing| *closing) => Err(unavailable("the scheduler is ending".to_owned())),
+        _ = routes.closing.wait_for(|closing| *closing) => Err(unavailable("the scheduler is ending".to_owned())),
         () = tokio::time::sleep(wait) => Ok(StatusCode::NO_CONTENT.into_response()),
     }
 }

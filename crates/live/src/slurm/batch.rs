@@ -9,7 +9,7 @@ use super::nodes::Node;
 use super::queue::{Comment, Entry, Queue, Stage, cancel};
 use super::tools::{ToolError, order, quoted};
 use super::{Options, PAUSE};
-use crate::agent::held::{Held, News};
+use crate::agent::server_rank::{News, ServerRank};
 use crate::protocol::{End, Stop};
 use crate::rank::{self, Steer};
 use crate::shim::EACH;
@@ -54,13 +54,13 @@ enum State {
 #[derive(Debug)]
 pub(super) struct Member {
     pub(super) rank: u32,
-    pub(super) held: Held,
+    pub(super) server_rank: ServerRank,
     has_begun: bool,
 }
 
 impl Member {
-    pub(super) fn new(rank: u32, held: Held) -> Self {
-        Self { rank, held, has_begun: false }
+    pub(super) fn new(rank: u32, server_rank: ServerRank) -> Self {
+        Self { rank, server_rank, has_begun: false }
     }
 }
 
@@ -140,7 +140,7 @@ impl Batch {
     }
 
     pub(super) fn is_over(&self) -> bool {
-        self.members.iter().all(|member| member.held.is_over())
+        self.members.iter().all(|member| member.server_rank.is_over())
     }
 
     fn n_workers(&self) -> u32 {
@@ -167,7 +167,7 @@ impl Batch {
         }
         let left = (steer.until - now).max(Seconds::ZERO);
         if let Some(member) = self.members.iter_mut().find(|member| member.rank == rank) {
-            member.held.steer(Steer { until: left, ..steer });
+            member.server_rank.steer(Steer { until: left, ..steer });
         }
     }
 
@@ -339,8 +339,8 @@ impl Batch {
     }
 
     fn end_all(&mut self, end: &End, events: &mut Vec<Event>) {
-        for member in self.members.iter_mut().filter(|member| !member.held.is_over()) {
-            if let Some(end) = member.held.give_up(end.clone()) {
+        for member in self.members.iter_mut().filter(|member| !member.server_rank.is_over()) {
+            if let Some(end) = member.server_rank.give_up(end.clone()) {
                 events.push(Event::News(member.rank, News::Ended(end)));
             }
         }
@@ -348,16 +348,16 @@ impl Batch {
 }
 
 fn look_at(member: &mut Member, events: &mut Vec<Event>) {
-    if member.held.is_over() {
+    if member.server_rank.is_over() {
         return;
     }
     // On a network's file system, only opening a folder asks for documents of another node.
-    let _ = fs::File::open(member.held.folder().path());
-    if !member.has_begun && member.held.has_begun() {
+    let _ = fs::File::open(member.server_rank.folder().path());
+    if !member.has_begun && member.server_rank.has_begun() {
         member.has_begun = true;
         events.push(Event::Begun(member.rank));
     }
-    for news in member.held.look() {
+    for news in member.server_rank.look() {
         if let (false, News::Ended(End::Lost(why))) = (member.has_begun, &news) {
             events.push(Event::Refused(why.clone()));
         }
@@ -370,8 +370,8 @@ fn submit(batch: &Batch, node: &Node, options: &Options) -> Result<u64, ToolErro
     let tool = "sbatch";
     let refused = |said: String| ToolError::Refused { tool: "the batch script", said };
     let Some(first) = batch.members.first() else { return Err(refused("it has no ranks".to_owned())) };
-    let folder = first.held.folder();
-    let folders: Vec<&Path> = batch.members.iter().map(|member| member.held.folder().path()).collect();
+    let folder = first.server_rank.folder();
+    let folders: Vec<&Path> = batch.members.iter().map(|member| member.server_rank.folder().path()).collect();
     let script = folder.script();
     fs::write(&script, self::script(&options.program, &folders))
         .map_err(|error| refused(format!("{}: {error}", script.display())))?;

@@ -23,10 +23,10 @@ mod identity;
 mod node;
 mod nodes;
 mod queue;
-mod standing;
+mod reporting_node;
 mod tools;
 mod watch;
-mod door;
+mod held_jobs;
 #[cfg(test)]
 mod tests;
 
@@ -54,8 +54,8 @@ use watch::Seen;
 pub(crate) use identity::may_be_same;
 
 pub use all_jobs::{SlurmJob, all_jobs};
-pub use door::{Door, DoorOptions, HeldJob, Intake, Newcomer, NotTaken, kill_wait};
 pub use elsewhere::held_elsewhere;
+pub use held_jobs::{HeldJob, HeldJobExecutor, HeldJobOptions, Intake, Newcomer, NotTaken, kill_wait};
 pub use nodes::{Node, NodesError, nodes, partition};
 pub use tools::ToolError;
 
@@ -205,7 +205,7 @@ impl Executor {
         stop: &AtomicBool,
     ) -> Result<(), LinkError> {
         let mut links =
-            self.nodes.iter().map(|agent| link(&agent.at.node.name)).collect::<Result<Vec<L>, _>>()?;
+            self.nodes.iter().map(|agent| link(&agent.reporting.node.name)).collect::<Result<Vec<L>, _>>()?;
         let (sender, seen) = channel();
         let is_over = AtomicBool::new(false);
         thread::scope(|scope| {
@@ -270,7 +270,7 @@ impl Executor {
             }
             Seen::Nodes(nodes) => {
                 for (agent, reported) in self.nodes.iter_mut().zip(&mut state.reported) {
-                    agent.at.take(&nodes, reported, state.say);
+                    agent.reporting.take(&nodes, reported, state.say);
                 }
             }
         }
@@ -278,7 +278,7 @@ impl Executor {
 
     /// Cancels jobs of this executor that have no folder: their submission was late.
     fn cancel_strays(&self) -> Result<(), ToolError> {
-        let is_ours = |node: &str| self.nodes.iter().find(|agent| agent.at.node.name == node);
+        let is_ours = |node: &str| self.nodes.iter().find(|agent| agent.reporting.node.name == node);
         let strays = self
             .queue
             .iter()

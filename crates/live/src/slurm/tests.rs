@@ -10,7 +10,7 @@ use super::Options;
 use super::batch::{Batch, Event, Member, View};
 use super::nodes::Node;
 use super::queue::{Comment, Queue};
-use crate::agent::held::{Held, News};
+use crate::agent::server_rank::{News, ServerRank};
 use crate::agent::{Home, RankStart};
 use crate::protocol::{End, JobNumber, Run};
 use crate::rank::{Start, StartedBy, Steer};
@@ -20,7 +20,7 @@ const RUN: Run = Run { job: JobNumber(7), incarnation: 1 };
 /// The instant at which the lease ends.
 const LEASE_END: Seconds = Seconds::new(100.0);
 
-fn held(home: &Home) -> Held {
+fn server_rank(home: &Home) -> ServerRank {
     fs::create_dir_all(home.ranks()).unwrap();
     let rank = RankStart {
         run: RUN,
@@ -37,7 +37,7 @@ fn held(home: &Home) -> Held {
         grace: Seconds::new(10.0),
     };
     let by = StartedBy::Slurm { first: 0, place: 0 };
-    Held::make(
+    ServerRank::make(
         home,
         &Start { rank, by, checkpoints: home.checkpoints.clone(), worker_type: "v100".to_owned() },
     )
@@ -48,15 +48,15 @@ fn held(home: &Home) -> Held {
 fn ends(state: Option<&str>, has_begun: bool) -> Vec<(f64, End)> {
     let folder = TempDir::new().unwrap();
     let home = Home::new(&folder.path().join("n1"), &folder.path().join("checkpoints"));
-    let held = held(&home);
+    let server_rank = server_rank(&home);
     if has_begun {
-        fs::write(held.folder().owned(), "").unwrap();
+        fs::write(server_rank.folder().owned(), "").unwrap();
     }
     let comment = Comment { key: "ab12".to_owned(), node: "n1".to_owned(), run: RUN, first: 0 };
     let line = state.map(|state| format!("12|{state}|NodeDown|{}", comment.text(1)));
     let lines: Vec<String> = line.into_iter().collect();
     let steer = Steer { until: LEASE_END, grace: Seconds::new(10.0), stop: None };
-    let mut batch = Batch::new(comment, vec![Member::new(0, held)], steer, Some(Seconds::ZERO));
+    let mut batch = Batch::new(comment, vec![Member::new(0, server_rank)], steer, Some(Seconds::ZERO));
     let node = Node {
         name: "n1".to_owned(),
         address: "n1".to_owned(),

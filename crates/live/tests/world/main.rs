@@ -7,7 +7,7 @@
 
 mod accounts;
 mod arrivals;
-mod door;
+mod held_jobs;
 mod drained;
 mod explained;
 mod failures;

@@ -1,4 +1,4 @@
-//! The standing of a node with Slurm: whether it gets jobs now, and its reports that follow from that.
+//! A node and its reports, which follow from its state in Slurm: whether it gets jobs now.
 
 use apportion::Seconds;
 
@@ -7,9 +7,9 @@ use super::{NEVER, PAUSE};
 use crate::agent::Agent;
 use crate::protocol::Report;
 
-/// A node with its agent and its standing.
+/// A node, its agent, and whether Slurm gives it jobs.
 #[derive(Debug)]
-pub(super) struct Standing {
+pub(super) struct ReportingNode {
     pub(super) node: Node,
     pub(super) agent: Agent,
     /// The instant until which it gets no job, since Slurm has refused one; none if it gets jobs.
@@ -17,7 +17,7 @@ pub(super) struct Standing {
     has_reported: bool,
 }
 
-impl Standing {
+impl ReportingNode {
     pub(super) fn new(node: Node, agent: Agent) -> Self {
         Self { node, agent, paused: None, has_reported: false }
     }

@@ -291,7 +291,7 @@ fn an_end_that_the_scheduler_did_not_wait_for_is_that_of_every_later_run() {
     assert!(matches!(third(world.steered), Err(End::Final(why)) if why.contains("taken back")));
 }
 
-/// The door's answer to the order of a third run.
+/// The executor's answer to the order of a third run.
 fn third(steered: Steered) -> Result<(), End> {
     let command = vec![PROGRAM.to_owned(), "7".to_owned()];
     let start = RankStart {

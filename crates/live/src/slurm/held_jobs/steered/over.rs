@@ -2,8 +2,8 @@
 
 use super::Steered;
 use crate::protocol::End;
-use crate::slurm::door::jobs::HeldJob;
-use crate::slurm::door::look::Event;
+use crate::slurm::held_jobs::jobs::HeldJob;
+use crate::slurm::held_jobs::look::Event;
 
 impl Steered {
     /// Leaves a job that was given up as it is: its run is over when it has no nodes any more.
@@ -18,7 +18,7 @@ impl Steered {
     }
 
     /// Notes that the job is over in Slurm, as `job` shows.
-    pub(in crate::slurm::door) fn conclude(&mut self, job: &HeldJob) {
+    pub(in crate::slurm::held_jobs) fn conclude(&mut self, job: &HeldJob) {
         let is_cancelled = job.state == "CANCELLED";
         if is_cancelled || self.current.is_none() {
             let what = if is_cancelled { "cancelled in Slurm".to_owned() } else { job.end_in_words() };
@@ -45,7 +45,7 @@ impl Steered {
     }
 
     /// Notes that neither Slurm nor its accounts know the job any more.
-    pub(in crate::slurm::door) fn note_lost(&mut self) -> Vec<Event> {
+    pub(in crate::slurm::held_jobs) fn note_lost(&mut self) -> Vec<Event> {
         self.lose(format!("Slurm does not know its job {} any more, nor how it ended", self.kept.address()));
         std::mem::take(&mut self.events)
     }
@@ -59,7 +59,7 @@ impl Steered {
     }
 
     /// Ends the job as Slurm's accounts have it.
-    pub(in crate::slurm::door) fn note_accounts(&mut self, job: &HeldJob) -> Vec<Event> {
+    pub(in crate::slurm::held_jobs) fn note_accounts(&mut self, job: &HeldJob) -> Vec<Event> {
         self.conclude(job);
         std::mem::take(&mut self.events)
     }

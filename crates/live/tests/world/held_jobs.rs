@@ -10,7 +10,7 @@ use super::small::{GOOD, Small, job};
 
 const SILENT: Manners = Manners { speaks: false, ..GOOD };
 
-fn door() -> Small {
+fn with_held_jobs() -> Small {
     let mut small = Small::new("fifo", &[("v100", 1)]);
     small.settings.front_door = true;
     small.start("v100=1");
@@ -20,7 +20,7 @@ fn door() -> Small {
 
 #[test]
 fn steps_are_presumed_over_a_restart_and_never_all_of_them() {
-    let mut small = door();
+    let mut small = with_held_jobs();
     let first = small.try_submit(job(200), SILENT).unwrap();
     small.until(125.0);
     let presumed = |small: &mut Small| small.why(first).job.checkpointed;
@@ -45,7 +45,7 @@ fn steps_are_presumed_over_a_restart_and_never_all_of_them() {
 
 #[test]
 fn a_job_that_is_over_elsewhere_is_given_up_at_once() {
-    let mut small = door();
+    let mut small = with_held_jobs();
     let first = small.submit(job(100_000));
     small.doom(first, &End::Final("its time limit was over".to_owned()));
     small.until(60.0);
@@ -56,7 +56,7 @@ fn a_job_that_is_over_elsewhere_is_given_up_at_once() {
 
 #[test]
 fn a_run_that_is_lost_keeps_its_presumed_steps_and_nothing_is_said_of_checkpoints() {
-    let mut small = door();
+    let mut small = with_held_jobs();
     let first = small.try_submit(job(100_000), SILENT).unwrap();
     small.until(50.0);
     small.doom(first, &End::Lost("Slurm's node failed".to_owned()));
@@ -87,7 +87,7 @@ fn a_job_that_slurm_does_not_start_is_given_up_after_as_many_failures_as_others(
 
 #[test]
 fn a_job_is_withdrawn_with_its_reason() {
-    let mut small = door();
+    let mut small = with_held_jobs();
     let [first, second] = [0, 1].map(|_| small.submit(job(100_000)));
     small.until(20.0);
     for (number, why) in [(first, "cancelled in Slurm"), (second, "an administrator holds it")] {
@@ -102,8 +102,8 @@ fn a_job_is_withdrawn_with_its_reason() {
 }
 
 #[test]
-fn only_what_comes_by_the_door_is_taken_in() {
-    let mut small = door();
+fn only_held_jobs_are_taken_in() {
+    let mut small = with_held_jobs();
     let program = Program { command: vec!["train".into()], directory: None, environment: BTreeMap::new() };
     let submission = || Submission {
         name: None,

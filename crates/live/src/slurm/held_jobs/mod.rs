@@ -1,4 +1,4 @@
-//! The door for Slurm's own `sbatch`: users submit held jobs, and apportion decides when and where each one runs.
+//! The executor of jobs that users submit by Slurm's own `sbatch`, held: apportion decides when and where each one runs.
 //!
 //! A Slurm job is one job of apportion for all its life: it is released on the nodes of its workers, and put back into Slurm's
 //! queue, held, when these are given to another job. Its program is its user's own, and does not know apportion; so its steps are
@@ -32,7 +32,7 @@ use std::time::Duration;
 use apportion::Seconds;
 
 use super::nodes::Node;
-use super::standing::Standing;
+use super::reporting_node::ReportingNode;
 use super::tools::ToolError;
 use super::watch::{Seen, watch};
 use super::{LOOK, NEVER, PAUSE, SlurmError, State};
@@ -68,9 +68,9 @@ const INTAKE: Seconds = Seconds::new(0.5);
 /// The interval at which the scheduler is asked which jobs are over.
 const OVER_BEAT: Seconds = Seconds::new(1.0);
 
-/// The options of a door.
+/// The options of an executor of held jobs.
 #[derive(Clone, Debug)]
-pub struct DoorOptions {
+pub struct HeldJobOptions {
     /// The partition.
     pub partition: String,
     /// The folder for documents that survive a restart.
@@ -81,12 +81,12 @@ pub struct DoorOptions {
     pub start_limit: Seconds,
 }
 
-/// A door for held jobs, which it steers in Slurm.
+/// An executor of the held jobs of a Slurm partition, which it releases and puts back.
 #[derive(Debug)]
-pub struct Door {
+pub struct HeldJobExecutor {
     partition: String,
     folder: PathBuf,
-    nodes: Vec<Standing>,
+    nodes: Vec<ReportingNode>,
     /// The steered jobs, by Slurm's number.
     steered: BTreeMap<u64, Steered>,
     /// Jobs that are not taken in, as Slurm shows them, and the reasons.
@@ -104,13 +104,13 @@ pub struct Door {
     _lock: File,
 }
 
-impl Door {
+impl HeldJobExecutor {
     /// Takes over the jobs of an earlier start.
     ///
     /// # Errors
     /// If the folder cannot be used, or another scheduler has it or the partition's jobs.
-    pub fn open(options: DoorOptions) -> Result<Self, SlurmError> {
-        let DoorOptions { partition, folder, nodes, start_limit } = options;
+    pub fn open(options: HeldJobOptions) -> Result<Self, SlurmError> {
+        let HeldJobOptions { partition, folder, nodes, start_limit } = options;
         let jobs = folder.join("jobs");
         fs::create_dir_all(&jobs).map_err(at(&jobs))?;
         let path = folder.join("lock");
@@ -147,7 +147,7 @@ impl Door {
                 }
             }
         }
-        let standing = |(node, worker_type): (Node, String)| {
+        let reporting = |(node, worker_type): (Node, String)| {
             let home = Home {
                 state: folder.join("nodes").join(&node.name),
                 checkpoints: PathBuf::new(),
@@ -157,9 +157,9 @@ impl Door {
             let server = Server { name: node.name.clone(), worker_type, n_workers: node.n_workers };
             let boot = next_boot(&home).map_err(at(&home.state))?;
             let agent = Agent::new(server, boot, adopted(&steered, &node.name, until));
-            Ok(Standing::new(node, agent.with_home(number(&home).map_err(at(&home.state))?)))
+            Ok(ReportingNode::new(node, agent.with_home(number(&home).map_err(at(&home.state))?)))
         };
-        let nodes = nodes.into_iter().map(standing).collect::<Result<_, ProcessesError>>()?;
+        let nodes = nodes.into_iter().map(reporting).collect::<Result<_, ProcessesError>>()?;
         let (seen, over) = ((Jobs::default(), NEVER), (BTreeMap::new(), NEVER));
         Ok(Self {
             partition,
@@ -240,8 +240,8 @@ impl Door {
         match seen {
             Seen::Silence(why) => self.note_silence(&why, state),
             Seen::Nodes(nodes) => {
-                for (standing, reported) in self.nodes.iter_mut().zip(&mut state.reported) {
-                    standing.take(&nodes, reported, state.say);
+                for (reporting, reported) in self.nodes.iter_mut().zip(&mut state.reported) {
+                    reporting.take(&nodes, reported, state.say);
                 }
             }
             Seen::Jobs(seen) => {
@@ -410,9 +410,9 @@ impl Door {
     /// Gives nodes no job for a while, because of Slurm's failure there.
     fn pause(&mut self, nodes: &[&str], why: &str, state: &State<'_>) {
         let now = clock::node_now();
-        for standing in self.nodes.iter_mut().filter(|standing| nodes.contains(&&*standing.node.name)) {
-            standing.pause(now);
-            let name = &standing.node.name;
+        for reporting in self.nodes.iter_mut().filter(|reporting| nodes.contains(&&*reporting.node.name)) {
+            reporting.pause(now);
+            let name = &reporting.node.name;
             (state.say)(&format!("{name} gets no job for {PAUSE}: Slurm {why}"));
         }
     }
@@ -420,7 +420,7 @@ impl Door {
     /// Tells the agents of a run's nodes, which report at once.
     fn note_ranks(&mut self, order: &Order, state: &mut State<'_>, tell: impl Fn(&mut Agent, &Place)) {
         for place in &order.places {
-            let found = self.nodes.iter_mut().position(|standing| standing.node.name == place.node);
+            let found = self.nodes.iter_mut().position(|reporting| reporting.node.name == place.node);
             if let Some(found) = found {
                 tell(&mut self.nodes[found].agent, place);
                 state.reported[found] = NEVER;
@@ -483,12 +483,12 @@ impl Door {
 
     fn take_orders(&mut self, place: usize, orders: &Orders) {
         let now = clock::node_now();
-        let standing = &mut self.nodes[place];
-        for act in standing.agent.take(now, orders) {
+        let reporting = &mut self.nodes[place];
+        for act in reporting.agent.take(now, orders) {
             match act {
-                Act::Start(start) => match want(&mut self.steered, &standing.node.name, &start) {
-                    Ok(()) => standing.agent.note_waiting(start.run, start.rank),
-                    Err(end) => standing.agent.note_end(start.run, start.rank, end),
+                Act::Start(start) => match want(&mut self.steered, &reporting.node.name, &start) {
+                    Ok(()) => reporting.agent.note_waiting(start.run, start.rank),
+                    Err(end) => reporting.agent.note_end(start.run, start.rank, end),
                 },
                 Act::Steer { run, until, stop, .. } => {
                     let is_to_stop = stop.is_some_and(|stop| stop != Stop::Propose);

@@ -31,7 +31,7 @@ pub(crate) enum News {
 
 /// A rank that has a folder.
 #[derive(Debug)]
-pub(crate) struct Held {
+pub(crate) struct ServerRank {
     folder: RankFolder,
     by: StartedBy,
     /// The shim, if this agent started it.
@@ -57,7 +57,7 @@ fn at(path: &Path) -> impl FnOnce(io::Error) -> String {
     move |error| format!("{path}: {error}")
 }
 
-impl Held {
+impl ServerRank {
     fn new(folder: RankFolder, by: StartedBy) -> Self {
         Self {
             folder,
@@ -74,15 +74,15 @@ impl Held {
 
     /// Makes the rank's folder, and starts its shim once the folder is on disk. The error is the reason why not, in words.
     pub(crate) fn start(home: &Home, start: &Start) -> Result<Self, String> {
-        let mut held = Self::make(home, start)?;
-        match held.spawn(home) {
-            Ok(shim) => held.shim = Some(shim),
+        let mut server_rank = Self::make(home, start)?;
+        match server_rank.spawn(home) {
+            Ok(shim) => server_rank.shim = Some(shim),
             Err(why) => {
-                let _ = fs::remove_dir_all(held.folder.path());
+                let _ = fs::remove_dir_all(server_rank.folder.path());
                 return Err(why);
             }
         }
-        Ok(held)
+        Ok(server_rank)
     }
 
     /// Makes the rank's folder, and returns when it is on disk. The error is the reason why not, in words.
@@ -121,7 +121,7 @@ impl Held {
         let RankStart { worker, until, grace, .. } = start;
         let at_start = Steer { until, grace, stop: None };
         let steer = files::read(&folder.steer()).unwrap_or(at_start);
-        let mut held = Self::new(folder, by);
+        let mut server_rank = Self::new(folder, by);
         let mut report = RankReport {
             run,
             rank,
@@ -134,11 +134,12 @@ impl Held {
         let mut ended = None;
         if steer.stop.is_some_and(|stop| stop != Stop::Propose) {
             report.phase = Phase::Stopping;
-            held.is_stopping = true;
+            server_rank.is_stopping = true;
         }
-        held.is_found_gone =
-            by == StartedBy::Agent && held.folder.read_end().is_none() && held.is_without_shim();
-        for news in held.look() {
+        server_rank.is_found_gone = by == StartedBy::Agent
+            && server_rank.folder.read_end().is_none()
+            && server_rank.is_without_shim();
+        for news in server_rank.look() {
             match news {
                 News::Progress(progress) => report.progress = progress,
                 News::Stopping => report.phase = Phase::Stopping,
@@ -147,11 +148,11 @@ impl Held {
                 News::Ended(end) => report.phase = Phase::Ended(end),
             }
         }
-        if by != StartedBy::Agent && report.phase == Phase::Running && !held.has_begun() {
+        if by != StartedBy::Agent && report.phase == Phase::Running && !server_rank.has_begun() {
             report.phase = Phase::Waiting;
         }
         let until = by.instant(clock::node_now(), steer.until);
-        Some((held, Adopted { report, ended, until, grace: steer.grace }))
+        Some((server_rank, Adopted { report, ended, until, grace: steer.grace }))
     }
 
     /// Whether no process of it is left.
