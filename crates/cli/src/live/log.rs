@@ -48,6 +48,11 @@ impl Log<'_> {
         }
     }
 
+    /// Writes that the scheduler has ended, and what its jobs do then.
+    pub(super) fn ended(self, has_held_jobs: bool) {
+        self.say(last_words(has_held_jobs), &json!({}));
+    }
+
     /// Writes a text, with fields for programs.
     pub(super) fn say(self, text: &str, fields: &Value) {
         match self.form {
@@ -105,5 +110,25 @@ impl Log<'_> {
 
     pub(super) fn warning(self, text: &str) {
         self.note(&Note { text: text.to_owned(), job: None, server: None, is_warning: true });
+    }
+}
+
+/// The last words of a scheduler. The leases of held jobs of Slurm have no end while it is away.
+fn last_words(has_held_jobs: bool) -> &'static str {
+    if has_held_jobs {
+        "ended; jobs run on in Slurm, without an end to their leases, and a later start takes them over"
+    } else {
+        "ended; jobs go on until their leases end, and a later start takes them over"
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn leases_of_held_jobs_are_said_to_have_no_end() {
+        assert!(last_words(true).contains("without an end to their leases"));
+        assert!(last_words(false).contains("until their leases end"));
     }
 }

@@ -8,7 +8,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use clap::{Args, ValueEnum};
-use serde_json::json;
 
 use super::agent;
 use super::begin;
@@ -386,7 +385,7 @@ pub(super) fn run(arguments: &ServeArguments, session: &Session) -> Result<(), F
     });
     drop(driver);
     served.map_err(|error| Failure::usage(error.to_string(), None))?;
-    log.say("ended; jobs go on until their leases end, and a later start takes them over", &json!({}));
+    log.ended(plan.settings.front_door);
     Ok(())
 }
 

@@ -103,7 +103,7 @@ fn judge(run: &LiveRun, total_steps: f64, now: Seconds) -> Verdict {
     }
     let when = match run.ending.as_ref().map(|ending| &ending.reason) {
         Some(Reason::Preempted) => "it was asked to",
-        None | Some(Reason::RankEnded) if now < run.until => {
+        None | Some(Reason::RankEnded) if now < run.until && !run.lease_ran_out(now) => {
             "it was asked to before its lease was over, not by its scheduler: by its server, or by Slurm"
         }
         _ => "its lease was over",

@@ -119,7 +119,7 @@ pub(super) struct LiveRun {
     pub(super) beside: Spans,
     /// The time that an earlier start of the scheduler counted of it, until it is known that it runs on,
     pub(super) counted_before: Option<CountedRecord>,
-    /// The end of the lease that it had at the earlier start.
+    /// The end of the lease that it had at the earlier start; none once all of its ranks are known to run on.
     pub(super) lease_end: Option<Seconds>,
     /// The time counted since the last checkpoint: the lease's jobs, its worker type, and the time.
     pub(super) at_risk: Vec<(Combination<JobId>, WorkerTypeId, Seconds)>,
@@ -176,6 +176,11 @@ impl LiveRun {
     pub(super) fn lease_end(&self, placed: Option<Seconds>) -> Option<Seconds> {
         let now = self.until.max(placed.unwrap_or(self.until));
         if self.counted_before.is_some() { self.lease_end } else { Some(now) }
+    }
+
+    /// Whether the lease that an earlier start of the scheduler gave it was over before it was known that this start prolongs it.
+    pub(super) fn lease_ran_out(&self, now: Seconds) -> bool {
+        self.lease_end.is_some_and(|end| end <= now)
     }
 
     /// The time that has been counted of it, over all starts of the scheduler.

@@ -306,6 +306,9 @@ impl Core {
         if run.running.is_some() || !run.ranks.iter().all(|rank| runs(&rank.known)) {
             return;
         }
+        if run.ranks.iter().all(|rank| rank.known == Known::Reported(Phase::Running)) {
+            run.lease_end = None;
+        }
         if let Some(CountedRecord { running, until, .. }) = run.counted_before.take() {
             // It has run on since an earlier start of the scheduler counted it.
             (run.running, run.counted) = (Some(running), until);

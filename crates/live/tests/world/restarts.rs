@@ -27,6 +27,25 @@ fn a_back_off_goes_on_over_a_restart() {
 }
 
 #[test]
+fn a_lease_that_ran_out_while_no_scheduler_was_there_is_the_reason_for_the_stop() {
+    // A program that has stopped when the scheduler is back, and one that is still stopping then.
+    for (stop_time, back) in [(0.0, 90.0), (20.0, 70.0)] {
+        let mut small = Small::new("fifo", &[("v100", 1)]);
+        small.start("v100=1");
+        small.until(5.0);
+        let number = small.try_submit(job(100_000), Manners { stop_time, ..GOOD }).unwrap();
+        small.until(20.0);
+        assert_eq!(small.why(number).job.state, State::Running);
+        small.core = None;
+        small.sleep_until(back);
+        small.start("v100=1");
+        small.until(back + 25.0);
+        let end = small.jobs[&number].last_end.as_deref();
+        assert_eq!(end, Some("it stopped when its lease was over"), "{stop_time}");
+    }
+}
+
+#[test]
 fn a_record_of_before_back_offs_were_kept_is_read() {
     let mut small = Small::new("fifo", &[("v100", 1)]);
     small.start("v100=1");
