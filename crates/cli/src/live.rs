@@ -65,6 +65,8 @@ pub enum LiveCommand {
     Drain(servers::DrainArguments),
     /// Give a server jobs again
     Resume(servers::ResumeArguments),
+    /// Remove a server that is gone for good, so that another can take its place
+    Remove(servers::RemoveArguments),
     /// Show what a policy beside another scheduler would have done (`serve --shadow`)
     Shadow(shadow::ShadowArguments),
     /// Own the ranks of a job, as agents and Slurm start it
@@ -127,6 +129,7 @@ pub(super) fn run(command: &LiveCommand, session: &Session) -> Result<(), Failur
         LiveCommand::Servers(arguments) => servers::run(arguments, session),
         LiveCommand::Drain(arguments) => servers::run_drain(arguments, session),
         LiveCommand::Resume(arguments) => servers::run_resume(arguments, session),
+        LiveCommand::Remove(arguments) => servers::run_remove(arguments, session),
         LiveCommand::Shadow(arguments) => shadow::show(arguments, session),
         LiveCommand::Shim { .. } | LiveCommand::Trainer { .. } => {
             Err(Failure::Bug { message: "a rank is no command for people".to_owned() })

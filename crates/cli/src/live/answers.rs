@@ -56,7 +56,7 @@ impl Answer for Servers<'_> {
     const KIND: &'static str = "servers";
 }
 
-/// A scheduler's act, as `apportion cancel`, `drain` and `resume` print it with `--format json`.
+/// A scheduler's act, as `apportion cancel`, `drain`, `resume` and `remove` print it with `--format json`.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Done<'a> {
     /// The act, in words.

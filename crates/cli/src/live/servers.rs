@@ -1,4 +1,4 @@
-//! `apportion servers`, `drain` and `resume`: servers of a running scheduler.
+//! `apportion servers`, `drain`, `resume` and `remove`: servers of a running scheduler.
 
 use clap::Args;
 use serde_json::{Value, json};
@@ -50,6 +50,22 @@ pub struct ResumeArguments {
     remote: RemoteArguments,
 }
 
+/// Arguments of `remove`.
+#[derive(Args, Clone, Debug)]
+#[command(after_help = "\
+Example:
+  apportion remove node-7")]
+pub struct RemoveArguments {
+    /// The server's name
+    #[arg(value_name = "SERVER")]
+    server: String,
+    /// Its machine is off: no lease there is waited for. On a machine that runs, its jobs would run twice
+    #[arg(long)]
+    off: bool,
+    #[command(flatten)]
+    remote: RemoteArguments,
+}
+
 /// Runs `servers`.
 ///
 /// # Errors
@@ -67,6 +83,7 @@ pub(super) fn run(arguments: &ServersArguments, session: &Session) -> Result<(),
             (Some(true), true) if !server["disk"].is_null() => "full",
             (Some(true), true) => "up",
             (Some(true), false) => "drained",
+            _ if server["is_leaving"] == true => "leaving",
             _ => "silent",
         };
         let reasons = [&server["drained"], &server["disk"], &server["closed"]];
@@ -105,5 +122,15 @@ pub(super) fn run_drain(arguments: &DrainArguments, session: &Session) -> Result
 pub(super) fn run_resume(arguments: &ResumeArguments, session: &Session) -> Result<(), Failure> {
     let path = format!("/v1/servers/{}/resume", escaped(&arguments.server));
     let answer = Remote::new(&arguments.remote)?.post(&path, &json!({}))?;
+    done(&answer, session)
+}
+
+/// Runs `remove`.
+///
+/// # Errors
+/// If there is no scheduler that answers, no such server, or it is heard of.
+pub(super) fn run_remove(arguments: &RemoveArguments, session: &Session) -> Result<(), Failure> {
+    let path = format!("/v1/servers/{}/remove", escaped(&arguments.server));
+    let answer = Remote::new(&arguments.remote)?.post(&path, &json!({"is_off": arguments.off}))?;
     done(&answer, session)
 }

@@ -76,7 +76,7 @@ pub(super) const ANSWERS: [Document; 24] = [
     live!(live::Rounds<'_>, "next", "What a scheduler's round and the next one hold: `next`"),
     live!(live::Servers<'_>, "servers", "The servers of a scheduler: `servers`"),
     live!(live::History<'_>, "history", "The jobs of a scheduler as rows of a log: `history`"),
-    live!(live::Done<'_>, "done", "What a scheduler has done: `cancel`, `drain`, `resume`"),
+    live!(live::Done<'_>, "done", "What a scheduler has done: `cancel`, `drain`, `resume`, `remove`"),
     live!(
         live::Shadowed<'_>,
         "shadow-report",

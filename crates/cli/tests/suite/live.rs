@@ -194,6 +194,7 @@ fn jobs_are_submitted_asked_about_and_cancelled() {
         (&["why", "9"], "there is no job 9: the last is 1"),
         (&["drain", "nobody", "--reason", "x"], "there is no server `nobody`: none has joined"),
         (&["resume", "a/../b"], "there is no server `a/../b`"),
+        (&["remove", "a/../b"], "there is no server `a/../b`"),
         (&["submit", "--job-type", "x", "--steps", "5", "--", "true"], "no throughputs for `x`"),
         (&["submit", "--job-type", "x", "--steps", "5"], "<PROGRAM>"),
         (

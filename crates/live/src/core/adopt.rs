@@ -43,6 +43,9 @@ impl Core {
             self.adopt_job(record);
         }
         self.pair_up();
+        for name in self.servers.keys().cloned().collect::<Vec<_>>() {
+            self.give_up_ranks(&name);
+        }
         self.restore_slices();
         if knows {
             self.restore_untold();

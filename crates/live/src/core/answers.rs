@@ -132,6 +132,8 @@ pub struct ServerView {
     pub heard_s_ago: Option<f64>,
     /// Why it gets no new job.
     pub drained: Option<String>,
+    /// Whether it is removed from the cluster as soon as nothing can run there any more.
+    pub is_leaving: bool,
     /// Why nothing can be started there, its disk being full, in the agent's words.
     pub disk: Option<String>,
     /// Why it offers no worker, as where Slurm says that it is down; none if it offers some.
@@ -246,6 +248,7 @@ impl Core {
             is_reachable: server.is_reachable(self.listens_at(), self.settings.silence),
             heard_s_ago: server.last_heard.map(|heard| (self.now - heard).get()),
             drained: server.record.drained.clone(),
+            is_leaving: server.record.removal.is_some(),
             disk: server.disk.clone(),
             closed: server.closed.clone(),
             workers: server.record.workers.clone(),

@@ -21,6 +21,7 @@ mod leases;
 mod orders;
 mod prices;
 mod record;
+mod removal;
 mod reports;
 mod requests;
 mod rounds;
@@ -53,7 +54,7 @@ use unfit::Unfit;
 pub use answers::{JobView, NextView, PlaceView, ServerView, State};
 pub use charges::{Charge, Charges};
 pub use record::{
-    How, JobRecord, LateEnd, Note, Outcome, Record, RunRecord, ServerRecord, Stored, UnheardRecord,
+    How, JobRecord, LateEnd, Note, Outcome, Record, Removal, RunRecord, ServerRecord, Stored, UnheardRecord,
     UnloggedRecord,
 };
 pub use requests::{Answer, Refusal, Request, Submission};
@@ -137,6 +138,8 @@ pub struct Core {
     /// Jobs that are over, the newest last.
     over: VecDeque<JobRecord>,
     servers: BTreeMap<String, Server>,
+    /// Servers that are removed as soon as nothing can run there.
+    leaving: BTreeSet<String>,
     /// Servers whose last report was refused, and why.
     refused: BTreeMap<String, String>,
     /// Starts that were reported and are of no job of these records, as was noted.
@@ -210,6 +213,7 @@ impl Core {
             unfit: BTreeMap::new(),
             over: VecDeque::from(std::mem::take(&mut stored.over)),
             servers: BTreeMap::new(),
+            leaving: BTreeSet::new(),
             refused: BTreeMap::new(),
             unknown: BTreeSet::new(),
             places: vec![None; n_workers],
@@ -277,6 +281,7 @@ impl Core {
         self.start_and_stop();
         self.refill();
         self.start_and_stop();
+        self.remove_gone();
         self.send_orders();
         self.due = self.wake_at();
         std::mem::take(&mut self.step)

@@ -250,6 +250,17 @@ pub struct ServerRecord {
     /// Why it gets no new job; none if it gets jobs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub drained: Option<String>,
+    /// Its removal from the cluster; none if it stays.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub removal: Option<Removal>,
+}
+
+/// The removal of a server, which is gone for good, once nothing can run there any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Removal {
+    /// Whether its machine is off, so that no lease there is waited for.
+    pub is_off: bool,
 }
 
 /// One record to be put on disk. Either all records of a step are put there, or none is.
@@ -259,6 +270,8 @@ pub enum Record {
     Job(Box<JobRecord>),
     /// A server, in place of its earlier record.
     Server(ServerRecord),
+    /// The removal of the server of this name: it has no record any more.
+    ServerRemoved(String),
     /// The state of the policy and the mechanism, as JSON, in place of the last.
     Scheduler(String),
     /// A line of the event log, as simulations write it, and its instant on the scheduler's clock.

@@ -71,6 +71,7 @@ impl Core {
         server.forget.clear();
         server.strays.clear();
         self.note_disk(&report.server, disk_before);
+        self.keep_heard(&report.server);
         if !was_reachable {
             // Its workers are idle until the next round, unless waiting jobs get them now.
             self.is_vacant = true;
@@ -130,13 +131,7 @@ impl Core {
         if server.record.drained.is_some() || is_held || report.n_workers as usize <= workers.len() {
             return;
         }
-        let workers = workers.clone();
-        for worker in workers {
-            self.places[worker.index()] = None;
-            // The worker exists.
-            let _ = self.scheduler.set_up(worker, false);
-        }
-        self.servers.remove(&report.server);
+        self.free_place(&report.server);
     }
 
     /// Gives a new server workers of its type that no server has.
@@ -164,9 +159,10 @@ impl Core {
         let Some(free) = free.find(|free| free.len() >= n_workers) else {
             return Err(format!(
                 "{} offers {n_workers} of type {name}; the cluster has no server of that type and size that has not \
-                 joined: its servers of {name} have {per_server} each, in all {}",
+                 joined: its servers of {name} have {per_server} each, in all {}{}",
                 report.server,
-                workers.len()
+                workers.len(),
+                self.whose_place(report, per_server)
             ));
         };
         let record = ServerRecord {
@@ -175,6 +171,7 @@ impl Core {
             workers: free.to_vec(),
             home: report.home,
             drained: None,
+            removal: None,
         };
         for (place, worker) in (0u32..).zip(&record.workers) {
             self.places[worker.index()] = Some((record.name.clone(), place));

@@ -53,6 +53,8 @@ pub enum Request {
     Drain(String, String),
     /// Give a server jobs again.
     Resume(String),
+    /// Remove a server that is gone for good; whether its machine is off, so that no lease there is waited for.
+    Remove(String, bool),
     /// All jobs that are active, and the last ones that ended.
     Jobs,
     /// Why a job waits, or runs as it does.
@@ -240,6 +242,7 @@ impl Core {
             }
             Request::Drain(server, reason) => self.drain(&server, reason),
             Request::Resume(server) => self.resume(&server),
+            Request::Remove(server, is_off) => self.remove(&server, is_off),
             Request::Jobs => Ok(Answer::Jobs(self.job_views())),
             Request::Why(job) => self.why(job).map(|why| Answer::Why(Box::new(why))),
             Request::Next => Ok(Answer::Next(Box::new(self.next_view()))),
@@ -361,7 +364,7 @@ impl Core {
         Refusal::Unknown { text }
     }
 
-    fn unknown_server(&self, name: &str) -> Refusal {
+    pub(super) fn unknown_server(&self, name: &str) -> Refusal {
         let known: Vec<_> = self.servers.keys().map(String::as_str).collect();
         let text = if known.is_empty() {
             format!("there is no server `{name}`: none has joined")

@@ -127,6 +127,7 @@ mod tests {
             is_reachable: true,
             heard_s_ago: Some(0.1),
             drained,
+            is_leaving: false,
             disk: None,
             closed: None,
             workers: [0, 1].map(apportion::index::Id::from_index).to_vec(),

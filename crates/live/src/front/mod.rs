@@ -10,6 +10,7 @@
 //! | `GET /v1/situation` | what a simulation needs to go on from here ([`Situated`]) |
 //! | `GET /v1/servers` | all servers that have joined |
 //! | `POST /v1/servers/NAME/drain`, `…/resume` | a server gets no new job, for a reason; or jobs again |
+//! | `POST /v1/servers/NAME/remove` | a server that is gone for good leaves the cluster: its place is free for another |
 //! | `GET /v1/health` | how the scheduler is; 503 while the disk refuses |
 //! | `GET /v1/notes` | the newest notes |
 //! | `GET /v1/events?after=N&most=M` | lines of the event log, one JSON document each; `?last=M`: the newest |

@@ -85,6 +85,7 @@ pub(super) fn router((client, served): (Client, Served), tokens: Option<Tokens>,
         .route("/v1/servers", get(servers))
         .route("/v1/servers/{name}/drain", post(drain))
         .route("/v1/servers/{name}/resume", post(resume))
+        .route("/v1/servers/{name}/remove", post(remove))
         .route("/v1/health", get(health))
         .route("/v1/notes", get(notes))
         .route("/v1/events", get(events))
@@ -255,6 +256,23 @@ async fn resume(
         let Nothing {} = document(&body)?;
     }
     answered(client, Asked::Resume(name)).await
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RemoveForm {
+    #[serde(default)]
+    is_off: bool,
+}
+
+async fn remove(
+    State(client): State<Client>,
+    Path(name): Path<String>,
+    body: Body,
+) -> Result<Response, Fault> {
+    let body = read(body).await?;
+    let form = if body.is_empty() { RemoveForm::default() } else { document(&body)? };
+    answered(client, Asked::Remove(name, form.is_off)).await
 }
 
 async fn health(State(client): State<Client>) -> Response {

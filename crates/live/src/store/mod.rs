@@ -422,6 +422,10 @@ fn write(connection: &mut Connection, records: &[Record]) -> rusqlite::Result<()
                     .prepare_cached("INSERT OR REPLACE INTO servers (name, document) VALUES (?1, ?2)")?;
                 statement.execute(params![server.name, to_text(server)?])?;
             }
+            Record::ServerRemoved(name) => {
+                let mut statement = transaction.prepare_cached("DELETE FROM servers WHERE name = ?1")?;
+                statement.execute([name])?;
+            }
             Record::Scheduler(state) => put_meta(&transaction, "scheduler", state)?,
             Record::Event(at, line) => {
                 let mut statement =

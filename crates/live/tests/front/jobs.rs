@@ -50,6 +50,13 @@ fn a_server_is_drained_and_resumed() {
         assert_eq!(status, 200, "{said}");
     }
     assert!(served.get("/v1/servers")[0]["drained"].is_null());
+    for body in ["", r#"{"is_off": true}"#] {
+        let (status, said) = served.ask("POST", "/v1/servers/node%201%2Fa/remove", &[], body);
+        let text = said["error"].as_str().unwrap_or_default();
+        assert!(status == 400 && text.contains("node 1/a may be there"), "{said}");
+    }
+    let (status, _) = served.ask("POST", "/v1/servers/nobody/remove", &[], "");
+    assert_eq!(status, 404);
     let (status, said) = served.ask("POST", "/v1/servers/nobody/drain", &[], "");
     assert_eq!(status, 404);
     assert!(said["error"].as_str().unwrap().contains("expected one of node 1/a"), "{said}");

@@ -19,6 +19,7 @@ mod node;
 mod placing;
 mod prices;
 mod random;
+mod removed;
 mod resized;
 mod restarts;
 mod silent;

@@ -160,6 +160,7 @@ impl Small {
             match record {
                 Record::Job(job) => drop(self.jobs.insert(job.number, *job)),
                 Record::Server(server) => drop(self.servers.insert(server.name.clone(), server)),
+                Record::ServerRemoved(name) => drop(self.servers.remove(&name)),
                 Record::Scheduler(state) => self.scheduler = Some(state),
                 Record::Event(_, line) => self.events.push(serde_json::from_str(&line).unwrap()),
                 Record::Note(_, note) => self.notes.push(note),

@@ -305,6 +305,7 @@ impl World {
                 Record::Server(server) => {
                     self.disk.servers.insert(server.name.clone(), server.clone());
                 }
+                Record::ServerRemoved(name) => drop(self.disk.servers.remove(name)),
                 Record::Scheduler(state) => self.disk.scheduler = Some(state.clone()),
                 Record::Event(_, line) => self.disk.events.push(serde_json::from_str(line).unwrap()),
                 Record::Note(..) => {}
@@ -335,7 +336,12 @@ impl World {
             return;
         }
         let known: Vec<_> = self.disk.jobs.keys().copied().collect();
-        let request = match self.random.below(12) {
+        let request = match self.random.below(14) {
+            // Its operator says that a server is off only where it is.
+            12 | 13 => {
+                let node = &self.nodes[self.random.below(self.nodes.len())];
+                Request::Remove(node.server.name.clone(), node.is_off)
+            }
             0 if !known.is_empty() => Request::Cancel(known[self.random.below(known.len())]),
             1 => Request::Drain("b".into(), "to be looked at".into()),
             2 | 3 => Request::Resume("b".into()),
