@@ -300,7 +300,14 @@ impl Driver {
         let (mut store, mut stored) = Store::open(path)?;
         let sure = store.node_clock()?;
         stored.is_clock_sure = sure.is_some();
-        let clock = sure.unwrap_or(Clock::resumed(store.clock()?));
+        let clock = if let Some(clock) = sure {
+            clock
+        } else {
+            // Where the wall clock was set back, too, it shows no less than what has been written. Lines that cannot be read are told of
+            // where they are asked for.
+            let last = store.last_instant().unwrap_or(Seconds::ZERO);
+            Clock::at(Clock::resumed(store.clock()?).now().max(last))
+        };
         let (epoch, now) = (stored.epoch, clock.now());
         let header = log::header(&scheduler).into();
         let (mut core, step) = Core::open(settings, scheduler, stored, now)?;

@@ -25,6 +25,9 @@ const APPLICATION: i32 = 0x6170_6c76;
 /// The number of newest notes that are kept.
 const NOTES_KEPT: u64 = 100_000;
 
+/// The number of newest records of a kind by which the last instant is known.
+const NEWEST: u32 = 1_000;
+
 /// The most records of a kind that are dropped in one call, so that nothing waits long for it.
 const DROPPED_AT_ONCE: u32 = 5_000;
 
@@ -264,6 +267,21 @@ impl Store {
             Ok(last.map(|last| (Seconds::new(last.max(0.0)), wall_s())))
         };
         read().map_err(|source| StoreError::of(&self.path, source))
+    }
+
+    /// The latest instant on the scheduler's clock in the newest lines of the event log and the newest notes; 0 where there are none.
+    ///
+    /// # Errors
+    /// If the file cannot be read.
+    pub fn last_instant(&self) -> Result<Seconds, StoreError> {
+        let last: Result<Option<f64>, _> = self.connection.query_row(
+            "SELECT max(at_s) FROM (SELECT at_s FROM (SELECT at_s FROM events ORDER BY number DESC LIMIT ?1) UNION ALL
+             SELECT at_s FROM (SELECT at_s FROM notes ORDER BY number DESC LIMIT ?1))",
+            [NEWEST],
+            |row| row.get(0),
+        );
+        let last = last.map_err(|source| StoreError::of(&self.path, source))?;
+        Ok(Seconds::new(last.unwrap_or(0.0).max(0.0)))
     }
 
     fn meta(&self, key: &str) -> rusqlite::Result<Option<String>> {

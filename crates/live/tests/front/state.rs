@@ -5,7 +5,9 @@ use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
+use apportion::Seconds;
 use apportion_live::clock::wall_s;
+use apportion_live::core::{Note, Record};
 use apportion_live::driver::StartError;
 use apportion_live::store::{Store, StoreError};
 use serde_json::Value;
@@ -57,6 +59,25 @@ fn what_was_acknowledged_is_there_after_a_restart() {
     assert_eq!((numbers(active), numbers(over)), (vec![kept], vec![gone]));
     assert_eq!(served.submit(&form("kept", 5)), kept, "its key is known still");
     assert!(served.submit(&form("new", 5)) > gone, "no number is used twice");
+}
+
+#[test]
+fn the_clock_never_goes_back_though_the_wall_clock_was_set_back_while_the_node_was_off() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("scheduler.sqlite");
+    drop(driver(&path).unwrap());
+    let (mut store, _) = Store::open(&path).unwrap();
+    store.note_clock(Seconds::new(50.0), wall_s() + 5000.0).unwrap();
+    let note = Note { text: "the last one".into(), job: None, server: None, is_warning: false };
+    let event = Record::Event(Seconds::new(80.0), "{}".to_owned());
+    store.commit(&[event, Record::Note(Seconds::new(90.0), note)]).unwrap();
+    drop(store);
+    let connection = rusqlite::Connection::open(&path).unwrap();
+    connection.execute("DELETE FROM meta WHERE key = 'node_clock'", []).unwrap();
+    drop(connection);
+    let served = Served::start(folder.path(), None);
+    let now_s = served.get("/v1/health")["now_s"].as_f64().unwrap();
+    assert!(now_s >= 90.0, "{now_s}");
 }
 
 /// Makes the records' file refuse jobs, as on a full disk, until a time on the wall, in s since 1970.
