@@ -14,6 +14,9 @@ const CONIC_MIN: f64 = 1e-6;
 /// numbers are far apart.
 const LINEAR_MIN: f64 = 1e-4;
 
+/// The relative rounding of sums of times, beyond which a gain is one.
+const ROUNDING: f64 = 1e-9;
+
 /// Workers and time that class times leave unused.
 struct Unused {
     /// Workers of each type that are unused: [K].
@@ -66,6 +69,36 @@ impl Unused {
     }
 }
 
+/// The columns of a member alone, the fastest first, and the time that it has behind each of them. Without these sums, a member with a
+/// little time on many types would have each of its columns compared with all others.
+#[derive(Clone, Default)]
+struct Ranked {
+    columns: Vec<usize>,
+    /// The time on all columns behind each; empty if it is to be added up anew.
+    time_behind: Vec<f64>,
+    /// The number of columns that are looked at already, with the current one.
+    n_passed: usize,
+}
+
+impl Ranked {
+    /// The columns behind the current one, which are no faster.
+    fn behind(&self) -> &[usize] {
+        &self.columns[self.n_passed..]
+    }
+
+    /// The time that class times have on the columns behind the current one.
+    fn time_behind(&mut self, class_time: &[f64]) -> f64 {
+        if self.time_behind.is_empty() {
+            let mut behind = 0.0;
+            for column in self.columns.iter().rev() {
+                self.time_behind.push(behind);
+                behind += class_time[*column].max(0.0);
+            }
+        }
+        self.time_behind[self.columns.len() - self.n_passed]
+    }
+}
+
 /// Class times with idle workers in use, [columns]; `None` if no member gains, the objective would be worse, or constraints may
 /// be dropped.
 ///
@@ -98,22 +131,27 @@ pub(super) fn use_idle(
         (0..class_time.len()).filter(|at| bound.columns()[*at].combination < n && speed(*at) > 0.0).collect();
     let worth = |at: usize| speed(at) / equal_share[bound.columns()[at].combination];
     alone.sort_by(|a, b| worth(*b).total_cmp(&worth(*a)).then(a.cmp(b)));
-    // Each member's columns, the fastest first: [members].
-    let mut of_member: Vec<Vec<usize>> = vec![Vec::new(); n];
+    let mut of_member = vec![Ranked::default(); n];
     for at in &alone {
-        of_member[bound.columns()[*at].combination].push(*at);
+        of_member[bound.columns()[*at].combination].columns.push(*at);
     }
     let mut filled = class_time.to_vec();
     let mut gains = false;
     for at in &alone {
         let (member, kind) = (bound.columns()[*at].combination, bound.columns()[*at].worker_type);
         let size = instance.scale_factor[member];
+        let ranked = &mut of_member[member];
+        ranked.n_passed += 1;
         if idle[kind] <= least * instance.capacity[kind] {
+            continue;
+        }
+        let gained_max = speed(*at) * (free[member].max(0.0) + ranked.time_behind(&filled));
+        if gained_max * (1.0 + ROUNDING) <= least * throughput[member] {
             continue;
         }
         let slower = |other: &usize| speed(*other) < speed(*at) && filled[*other] > 0.0;
         // The slowest first, after the member's unused idle time.
-        let slower: Vec<usize> = of_member[member].iter().rev().copied().filter(slower).collect();
+        let slower: Vec<usize> = ranked.behind().iter().rev().copied().filter(slower).collect();
         let slower = slower.into_iter().map(|from| (from, filled[from]));
         let moves = moves(idle[kind] / size, free[member].max(0.0), slower);
         let gain = |(from, time): &(Option<usize>, f64)| (speed(*at) - from.map_or(0.0, speed)) * time;
@@ -136,14 +174,19 @@ pub(super) fn use_idle(
             }
         }
         throughput[member] += gained;
+        of_member[member].time_behind.clear();
         gains = true;
     }
-    let value = |time: &[f64]| bound.value(&bound.point(time));
-    let improves = || match bound.objective().sense() {
-        Sense::Maximize => value(&filled) >= value(class_time),
-        Sense::Minimize => value(&filled) <= value(class_time),
-    };
-    (gains && improves()).then_some(filled)
+    (gains && is_no_worse(bound, &filled, class_time)).then_some(filled)
+}
+
+/// Whether the objective at these class times is no worse than at those of before.
+fn is_no_worse(bound: &BoundObjective<'_>, class_time: &[f64], before: &[f64]) -> bool {
+    let [value, value_before] = [class_time, before].map(|time| bound.value(&bound.point(time)));
+    match bound.objective().sense() {
+        Sense::Maximize => value >= value_before,
+        Sense::Minimize => value <= value_before,
+    }
 }
 
 /// Class time that fits into `room`, by its sources: `free` time, of source `None`, then that of columns.
@@ -171,5 +214,26 @@ fn move_time(class_time: &mut [f64], to: usize, moves: &[(Option<usize>, f64)]) 
         if let Some(from) = from {
             class_time[*from] -= time;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Four columns of one member, the fastest first, with 0.5, 0.25, 0 and 0.125 of time.
+    #[test]
+    fn time_behind_a_column_is_that_of_all_slower_ones_and_is_added_up_anew_where_it_has_changed() {
+        let mut ranked = Ranked { columns: vec![3, 1, 0, 2], ..Ranked::default() };
+        let mut class_time = [0.0, 0.25, 0.125, 0.5];
+        for (n_passed, expected) in [(1, 0.375), (2, 0.125), (3, 0.125), (4, 0.0)] {
+            ranked.n_passed = n_passed;
+            assert!((ranked.time_behind(&class_time) - expected).abs() < 1e-15, "{n_passed}");
+            assert_eq!(ranked.behind().len(), 4 - n_passed);
+        }
+        class_time[1] = 0.0;
+        ranked.time_behind.clear();
+        ranked.n_passed = 1;
+        assert!((ranked.time_behind(&class_time) - 0.125).abs() < 1e-15);
     }
 }
