@@ -116,6 +116,13 @@ struct Colocation {
     network: Option<NetworkModel>,
 }
 
+impl Colocation {
+    /// Whether it comes to a co-located throughput for each pair of rows: measured, or by a model.
+    fn has_table(&self) -> bool {
+        !self.retained.is_empty() || self.resource.is_some() || self.network.is_some()
+    }
+}
+
 /// The fractions of its isolated throughput that one row keeps beside others.
 #[derive(Clone, Debug, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -151,8 +158,9 @@ pub(super) fn read(source: &Source) -> Result<ThroughputsFile, SpecError> {
         spread.push(row.unconsolidated.clone().unwrap_or_else(|| vec![None; n_types]));
     }
     checker.stop_if_wrong()?;
-    // Without statements about sharing, there is no table of it.
-    let n_beside = if document.colocation.is_some() { keys.len() } else { 0 };
+    // Without measured fractions, there is no table of them: a model makes its own.
+    let is_measured = document.colocation.as_ref().is_some_and(|colocation| !colocation.retained.is_empty());
+    let n_beside = if is_measured { keys.len() } else { 0 };
     let mut retained = Array3::zeros((n_types.min(n_beside), n_beside, n_beside));
     let mut model = ContentionModel::None;
     if let Some(colocation) = document.colocation {
@@ -222,7 +230,7 @@ impl Checker<'_> {
         if document.worker_types.is_empty() {
             self.complain("worker_types", "no worker type, expected at least one".to_owned(), None);
         }
-        let is_table = document.colocation.is_some();
+        let is_table = document.colocation.as_ref().is_some_and(Colocation::has_table);
         let too_large = || too_large(document.worker_types.len(), document.rows.len());
         if let Some(message) = is_table.then(too_large).flatten() {
             self.complain("rows", message, None);

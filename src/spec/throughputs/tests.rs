@@ -69,6 +69,18 @@ fn assert_complaint(text: &str, expected: &str) {
 }
 
 #[test]
+fn many_rows_that_share_no_workers_have_no_table_of_pairs() {
+    let rows: String = (0..20_000)
+        .map(|row| format!("  - {{job_type: j{row}, scale_factor: 1, consolidated: [1]}}\n"))
+        .collect();
+    let head = "format: apportion/throughputs-v1\nname: many\nunit: steps/s\nworker_types: [fast]\nrows:\n";
+    for model in ["none", "measured"] {
+        let file = read(&format!("{head}{rows}colocation: {{model: {model}}}\n")).unwrap();
+        assert_eq!((file.measured.rows.len(), file.measured.colocated.len()), (20_000, 0), "{model}");
+    }
+}
+
+#[test]
 fn shipped_matrices_are_what_importing_the_publication_writes() {
     for (name, file) in PUBLISHED {
         let Some(source) = published(file) else { return };
