@@ -251,8 +251,14 @@ impl Explanation {
             Limit::Constraint(of) => Some(format!("is held by `{}`", self.constraints[*of].text)),
             Limit::Time => Some("runs all the time".to_owned()),
             Limit::Capacity if all_the_time => None,
+            // The table of worker types has the prices of the first level.
             Limit::Capacity => {
-                Some("more time would take workers that are given away and have a price".to_owned())
+                let at_level = if part.fixed.as_ref().is_some_and(|fixed| fixed.step > 1) {
+                    " at that level"
+                } else {
+                    ""
+                };
+                Some(format!("more time would take workers that are given away and have a price{at_level}"))
             }
         }));
         let explained = words.len() > usize::from(part.sets_objective);

@@ -60,7 +60,7 @@ Exit codes:
   1    a bug, or the machine (a full disk, a lost file)
   2    bad input: a file, or a flag
   3    well-posed, but infeasible or unbounded
-  4    a limit was hit, or an optimum is not proven; what there is is written and marked
+  4    a limit was hit, or an optimum (of water filling, its first level) is not proven; what there is is written and marked
   5    a comparison found a bound broken, or a check an untrue claim
   130  interrupted; run it again to resume
 

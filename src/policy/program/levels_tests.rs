@@ -5,12 +5,15 @@ use std::sync::Arc;
 use proptest::prelude::*;
 use proptest::strategy::Strategy;
 
-use crate::index::{Id, JobId};
+use crate::index::{Id, JobId, JobIndex};
+use crate::policy::Policy;
+use crate::policy::program::ProgramPolicy;
 use crate::policy::program::hierarchy::{Hierarchy, Rates};
 use crate::policy::program::levels::{raise_by_program, throughputs};
 use crate::policy::program::parametric::best_worst;
 use crate::policy::program::program_columns::ProgramColumns;
 use crate::policy::program::solver_context::SolverContext;
+use crate::policy::program::tests::options_of;
 use crate::policy::program::water_filling::{fill_singles, fill_written};
 use crate::problem::{ActiveJob, Entity, InnerRule, ProblemBuilder};
 use crate::program::{
@@ -285,4 +288,23 @@ fn levels_on_many_types_are_found_without_programs() {
         }
         assert!(used.iter().zip(&capacity).all(|(used, workers)| used - workers <= 1e-9 * workers), "{seed}");
     }
+}
+
+/// By hand: jobs on the second type have half of a worker where those on the first have a third, so the second level is theirs, and
+/// a worker of their type has a price there and none at the first level.
+#[test]
+fn workers_with_a_price_at_a_later_level_only_are_said_to_have_it_there() {
+    let mut builder = ProblemBuilder::new(Arc::new("first=1,second=1".parse().unwrap()));
+    for position in 0..5 {
+        let speeds = if position < 3 { [1.0, 0.0] } else { [0.0, 1.0] };
+        builder.job(ActiveJob::new(JobId::from_index(position)), &speeds);
+    }
+    let problem = builder.build().unwrap();
+    let text = ObjectiveText::new(Sense::Maximize, "lexicographic_min_over_jobs(throughput)");
+    let mut policy = ProgramPolicy::try_new(options_of(&text)).unwrap();
+    let explained = policy.explain(&problem).unwrap();
+    let words = |job: usize| explained.in_words(JobIndex::from_index(job));
+    let said = "more time would take workers that are given away and have a price";
+    assert!(words(0).contains(said) && !words(0).contains("at that level"), "{}", words(0));
+    assert!(words(4).contains(&format!("{said} at that level (level 0.5")), "{}", words(4));
 }
