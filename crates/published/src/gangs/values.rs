@@ -31,7 +31,8 @@ use apportion::catalog::PolicyOptions;
 use apportion::index::{Id, JobIndex, WorkerTypeId};
 use apportion::policy::program::ProgramPolicyError;
 use apportion::policy::{
-    Decision, Policy as _, PolicyError, ProgramOptions, ProgramPolicy, Refine, ThroughputView,
+    Decision, ObjectiveReport, Policy as _, PolicyError, ProgramOptions, ProgramPolicy, Refine,
+    ThroughputView,
 };
 use apportion::problem::{ActiveJob, Colocation, Problem, ProblemBuilder};
 use apportion::program::expression::Vocabulary;
@@ -39,6 +40,9 @@ use apportion::program::{ConstraintText, Objective, ObjectiveText, Sense};
 use apportion::spec::Fidelity;
 use apportion::workload::Combination;
 use apportion_learn::actor::{Actor, ActorError, Scratch};
+
+/// The number of seconds in an hour.
+const SECONDS_PER_HOUR: f64 = 3600.0;
 
 /// The largest logarithm of a ratio between values of a job, and between the largest values of two jobs. Smaller values are raised
 /// to this limit, because a solver could not tell them from 0.
@@ -79,6 +83,19 @@ fn of_job(logarithms: &[f64], largest: f64) -> impl Iterator<Item = f64> {
     let least = own + raised - largest - SPREAD_MAX;
     logarithms.iter().map(move |logarithm| {
         if logarithm.is_finite() { (logarithm + raised - largest).max(least).exp() } else { 0.0 }
+    })
+}
+
+/// A report of the sum of values relative to the largest of them, of which this is the logarithm, in completions per second, as other
+/// policies have it; none if the largest is no number.
+fn in_units(report: ObjectiveReport, largest: f64) -> Option<ObjectiveReport> {
+    let unit = largest.exp() / SECONDS_PER_HOUR;
+    let (value, bound) = (report.value * unit, report.bound * unit);
+    let is_empty = largest == f64::NEG_INFINITY;
+    (value.is_finite() && bound.is_finite() && (unit > 0.0 || is_empty)).then_some(ObjectiveReport {
+        value,
+        bound,
+        ..report
     })
 }
 
@@ -131,7 +148,7 @@ impl ByValues {
                     continue;
                 }
                 fastest = fastest.max(speed);
-                let rate = speed / active.steps_remaining.get() * 3600.0;
+                let rate = speed / active.steps_remaining.get() * SECONDS_PER_HOUR;
                 let mut score = [0.0];
                 if let Some(scorer) = &self.scorer {
                     of_pair(problem, partial, (job, kind), &mut row);
@@ -148,7 +165,7 @@ impl ByValues {
             let least =
                 if self.weighing.floor.is_some() { largest - SCORED_MAX.ln() } else { f64::NEG_INFINITY };
             let of_job = logarithms.len() - k;
-            let hours = active.steps_remaining.get() / fastest / 3600.0;
+            let hours = active.steps_remaining.get() / fastest / SECONDS_PER_HOUR;
             let exponent = self.weighing.exponent;
             let weight = if exponent.abs() > 0.0 && fastest > 0.0 { exponent * hours.ln() } else { 0.0 };
             for (logarithm, score) in logarithms[of_job..].iter_mut().zip(&scores) {
@@ -196,7 +213,8 @@ impl ByValues {
         let rows = rows.map(|(row, jobs)| (*jobs, shares.shares().row(row).to_vec()));
         let allocation = Allocation::check(problem, rows)
             .map_err(|source| PolicyError::Allocation { policy: name.to_owned(), source })?;
-        Ok(Decision { allocation, ..found })
+        let objective = found.objective.and_then(|report| in_units(report, largest));
+        Ok(Decision { allocation, objective, ..found })
     }
 }
 
