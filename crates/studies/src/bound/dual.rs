@@ -43,6 +43,9 @@ const WEIGHT_START: f64 = 0.75;
 const WEIGHT_MIN: f64 = 0.3;
 /// Approximate limit on the instants that are added between arrivals.
 const INSTANTS_MAX: f64 = 1e5;
+/// The like of [`INSTANTS_MAX`] for each job. A schedule without idle time needs some thirty; where jobs take times that are far
+/// apart, or the search looks far ahead, there would be thousands.
+const INSTANTS_PER_JOB: f64 = 400.0;
 /// Largest contribution of a job to the optimum of an instant's program at which the job is left out of it; the contribution
 /// is then added to the bound.
 const NEGLIGIBLE: f64 = 1e-9;
@@ -156,7 +159,8 @@ impl<'a> Dual<'a> {
     fn instants(&self, multipliers: &[f64]) -> Vec<Instant> {
         let spans = self.spans(multipliers);
         let total: f64 = spans.iter().map(|(_, [from, to])| to - from).sum();
-        let longest = self.longest.max(total / INSTANTS_MAX);
+        let n_max = INSTANTS_MAX.min(INSTANTS_PER_JOB * self.jobs.len() as f64);
+        let longest = self.longest.max(total / n_max);
         let mut all = Vec::new();
         for (n_arrived, [from, to]) in spans {
             let n_parts = ((to - from) / longest).ceil().max(1.0);
@@ -300,5 +304,29 @@ impl Function for Dual<'_> {
         if let Some(stepped) = self.attended.stepped {
             stepped(Seconds::new(value / self.jobs.len() as f64));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use apportion::{Job, StepsPerSecond, Throughputs};
+
+    use super::*;
+
+    #[test]
+    fn a_search_that_looks_far_ahead_has_a_limit_of_instants_for_each_job() {
+        let cluster: Cluster = "v100=1".parse().unwrap();
+        let job = |(position, steps): (usize, u32)| {
+            let name = format!("job-{position}");
+            Job::new("mine").name(name).steps(steps).throughput("v100", StepsPerSecond::new(1.0))
+        };
+        let jobs: Vec<Job> = [1, 1, 1, 1, 100_000].into_iter().enumerate().map(job).collect();
+        let throughputs = Throughputs::embedded("osdi20").unwrap();
+        let instance = Instance { cluster: &cluster, throughputs: &throughputs, jobs: &jobs, pairs: false };
+        let attended = Attended::default();
+        let dual = Dual::new(&instance, &attended).unwrap();
+        let n_instants = |times: f64| dual.instants(&dual.multipliers(times)).len();
+        assert!(n_instants(1.0) < 100, "{}", n_instants(1.0));
+        assert!(n_instants(1e4) <= 2_020, "{}", n_instants(1e4));
     }
 }
