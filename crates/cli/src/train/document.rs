@@ -24,6 +24,7 @@ impl<'a> Document<'a> {
     /// Reads the document that ships with the program under this name, or that is at this path, without changes.
     pub(super) fn read(name_or_path: &str, changes: &'a [String]) -> Result<Self, Failure> {
         let source = Source::find("training", name_or_path, &TRAININGS)?;
+        source.check_finite()?;
         let written = source.parse_format(FORMAT)?;
         let folder = source.folder();
         Ok(Self { source, written, changes, folder })

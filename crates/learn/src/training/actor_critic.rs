@@ -18,7 +18,7 @@ use super::ppo::{DECISIONS_MAX, ENVIRONMENTS_MAX};
 use super::replay::{Drawn, PriorityOptions, Replay, ReplayState};
 pub use super::sample::{Baseline, Credit};
 use super::sample::{Sample, SlotRecorder, samples_from, samples_to};
-use super::schedule::Schedule;
+use super::schedule::{self, Schedule};
 use super::{TrainingError, within};
 use crate::environment::Environment;
 use crate::tensors::Tensors;
@@ -115,7 +115,7 @@ impl ActorCriticOptions {
         within(n <= ENVIRONMENTS_MAX, "n_environments", n, "at most 10000")?;
         within(kept <= DECISIONS_MAX, "replay", kept, "at most 10000000")?;
         within(self.replay >= self.batch, "replay", self.replay, "at least as many as in a batch")?;
-        let expected = "a finite number, at least 0";
+        let expected = schedule::RANGE;
         within(self.learning_rate.is_fine(), "learning_rate", self.learning_rate, expected)?;
         let of_critic = self.critic_learning_rate.unwrap_or(self.learning_rate);
         within(of_critic.is_fine(), "critic_learning_rate", of_critic, expected)?;

@@ -7,6 +7,7 @@ use super::adam::{Adam, AdamOptions};
 use super::distribution::{log_probabilities, of_actions, penalty};
 use super::learner::Saved;
 use super::model::Model;
+use super::schedule;
 use super::{TrainingError, within};
 use crate::tensors::Tensors;
 use apportion::workload::random::{SeedStreams, Stream};
@@ -80,7 +81,7 @@ impl Cloning {
             "at least as many as in a batch",
         )?;
         let rate = options.learning_rate;
-        within(rate.is_finite() && rate >= 0.0, "learning_rate", rate, "a finite number, at least 0")?;
+        within(schedule::is_fine(rate), "learning_rate", rate, schedule::RANGE)?;
         let adam = Adam::new(model.parameters(), AdamOptions::default());
         Ok(Self {
             options,

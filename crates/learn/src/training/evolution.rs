@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::learner::{Learner, Progress, Saved};
 use super::model::Model;
-use super::schedule::Schedule;
+use super::schedule::{self, Schedule};
 use super::{TrainingError, within};
 use crate::actor::Actor;
 use crate::tensors::Tensors;
@@ -73,9 +73,9 @@ impl EvolutionOptions {
             "at most 1000000 episodes of each sign before an update",
         )?;
         let deviation = self.deviation;
-        within(deviation.is_finite() && deviation > 0.0, "deviation", deviation, "a finite number above 0")?;
-        let expected = "a finite number, at least 0";
-        within(self.learning_rate.is_fine(), "learning_rate", self.learning_rate, expected)
+        let fine = deviation > 0.0 && schedule::is_fine(deviation);
+        within(fine, "deviation", deviation, "a number above 0, at most 1000000")?;
+        within(self.learning_rate.is_fine(), "learning_rate", self.learning_rate, schedule::RANGE)
     }
 }
 

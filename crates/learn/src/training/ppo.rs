@@ -14,7 +14,7 @@ use super::distribution::{entropy, log_probabilities, of_actions, penalty};
 use super::learner::{Learner, Progress, Saved};
 use super::model::Model;
 use super::rollout::{DiscountUnit, GaeWeights, Rollout};
-use super::schedule::Schedule;
+use super::schedule::{self, Schedule, is_fine};
 use super::{TrainingError, within};
 use crate::environment::Environment;
 use crate::tensors::Tensors;
@@ -118,10 +118,9 @@ impl PpoOptions {
         let share = |value: f64| (0.0..=1.0).contains(&value);
         within(share(self.discount), "discount", self.discount, "a number from 0 to 1")?;
         within(share(self.smoothing), "smoothing", self.smoothing, "a number from 0 to 1")?;
-        let not_negative = |value: f64| value.is_finite() && value >= 0.0;
-        let expected = "a finite number, at least 0";
-        within(not_negative(self.clip), "clip", self.clip, expected)?;
-        within(not_negative(self.value_weight), "value_weight", self.value_weight, expected)?;
+        let expected = schedule::RANGE;
+        within(is_fine(self.clip), "clip", self.clip, expected)?;
+        within(is_fine(self.value_weight), "value_weight", self.value_weight, expected)?;
         within(
             self.gradient_norm_max > 0.0,
             "gradient_norm_max",

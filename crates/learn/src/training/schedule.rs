@@ -6,6 +6,18 @@ use serde::de::value::MapAccessDeserializer;
 use serde::de::{Error, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 
+/// The largest number of an option by which weights, gradients or losses are multiplied: with larger ones, networks, whose
+/// weights are of single precision, have none that are finite after a few updates.
+const LARGEST: f64 = 1e6;
+
+/// The range of these options, in words.
+pub(super) const RANGE: &str = "a number from 0 to 1000000";
+
+/// Whether a number is in the range of these options.
+pub(super) fn is_fine(value: f64) -> bool {
+    (0.0..=LARGEST).contains(&value)
+}
+
 /// A constant, or a line from the beginning of the training to its end.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 #[serde(untagged, deny_unknown_fields)]
@@ -30,9 +42,9 @@ impl Schedule {
         }
     }
 
-    /// Whether the number is finite and at least 0 throughout.
+    /// Whether the number is in the range of options throughout.
     pub(super) fn is_fine(self) -> bool {
-        [self.at(0.0), self.at(1.0)].iter().all(|value| value.is_finite() && *value >= 0.0)
+        [self.at(0.0), self.at(1.0)].iter().all(|value| is_fine(*value))
     }
 }
 
