@@ -202,11 +202,12 @@ impl Given {
         if start.is_empty() {
             let help =
                 "a simulation or a sweep that has ended leaves a file with content; run it again".to_owned();
-            return Err(Failure::usage(format!("{} is empty", path.display()), Some(help)));
+            let message = format!("{} is empty", path.display());
+            return Err(Source::new(path_text::of(path), "").at(1, 1, message, Some(help)).into());
         }
         let text = String::from_utf8_lossy(&start);
         let line = text.trim_start().split('\n').next().unwrap_or_default().trim();
-        let is_events = line.starts_with("{\"event\"") || line.starts_with("{\"format\":\"apportion/events");
+        let is_events = is_of_events(line);
         let is_result = line.starts_with('{');
         let is_sweep = is_of_sweep(path, &text);
         let begun = BufReader::new(Cursor::new(start).chain(file));
@@ -225,6 +226,13 @@ impl Given {
             }
         }
     }
+}
+
+/// Whether this line is the first one of a file of events, whatever blanks are in it and in whatever order its fields come: a
+/// header, or an event where the header is missing.
+fn is_of_events(line: &str) -> bool {
+    let written: String = line.chars().filter(|letter| !letter.is_whitespace()).collect();
+    written.starts_with("{\"event\"") || written.contains("\"format\":\"apportion/events")
 }
 
 /// The kinds of results that `report` reads, in words.
@@ -294,7 +302,8 @@ fn events_page(
 ) -> Result<Page, Failure> {
     let refused = |error: log::LogError| -> Failure {
         let help = "`apportion simulate … --events FILE` writes such a file".to_owned();
-        Source::new(path_text::of(path), "").at(error.line(), 1, error.to_string(), Some(help)).into()
+        let source = Source::new(path_text::of(path), "");
+        source.at(error.line(), error.column(), error.to_string(), Some(help)).into()
     };
     let mut line = Vec::new();
     let mut next = |line: &mut Vec<u8>| {
@@ -373,12 +382,13 @@ fn result_page(path: &Path, mut file: Begun) -> Result<Page, Failure> {
     let mut bytes = Vec::new();
     file.read_to_end(&mut bytes).map_err(reading(path))?;
     let text = text_of(path, &bytes, 1)?;
-    let refused = |error: serde_json::Error| {
+    let source = Source::new(path_text::of(path), text);
+    let refused = |error: serde_json::Error| -> Failure {
         let help = "expected results of `apportion sweep`, `simulate` or `bench`".to_owned();
-        Failure::usage(
-            format!("{} is not the JSON of a simulation or a benchmark: {error}", path.display()),
-            Some(help),
-        )
+        let said = error.to_string();
+        let said = said.split(" at line ").next().unwrap_or_default();
+        let message = format!("it is not the JSON of a simulation or a benchmark: {said}");
+        source.at(error.line().max(1), error.column().max(1), message, Some(help)).into()
     };
     let whole: Value = serde_json::from_str(text).map_err(refused)?;
     match whole["format"].as_str() {
@@ -391,7 +401,7 @@ fn result_page(path: &Path, mut file: Begun) -> Result<Page, Failure> {
         Some(found) => {
             let message = format!("{} is of format {found}, which has no page", path.display());
             let help = format!("known here are {SIMULATION_FORMAT} and {}", benchmark::FORMAT);
-            return Err(Failure::usage(message, Some(help)));
+            return Err(source.error_at("format", message, Some(help)).into());
         }
     }
     let summary: Summary = serde_json::from_str(text).map_err(refused)?;

@@ -184,7 +184,16 @@ fn events_that_are_damaged_or_not_ours_are_refused() {
     fs::write(at.join("half.jsonl"), &text[..text.len() - 40]).unwrap();
     let said = refused(at, &["report", "half.jsonl"]);
     assert!(said.contains(&format!("line {n_lines} is not an event: EOF")), "{said}");
-    assert!(said.contains(&format!("--> half.jsonl:{n_lines}:1\n")), "{said}");
+    // The place is where the line breaks off.
+    let place = format!("--> half.jsonl:{n_lines}:");
+    assert!(said.contains(&place) && !said.contains(&format!("{place}1\n")), "{said}");
+    assert!(!said.contains("at line 1"), "{said}");
+    fs::write(at.join("head.jsonl"), text.replacen("\"n_workers\":", "\"n_workers\":-", 1)).unwrap();
+    let said = refused(at, &["report", "head.jsonl"]);
+    assert!(said.contains("--> head.jsonl:1:") && !said.contains("--> head.jsonl:1:1\n"), "{said}");
+    let spaced = text.replacen("{\"format\":", "{ \"format\" : ", 1);
+    fs::write(at.join("spaced.jsonl"), spaced).unwrap();
+    succeed(at, &["report", "spaced.jsonl", "--out", "spaced.html"]);
     let (_, events) = text.split_once('\n').unwrap();
     fs::write(at.join("headless.jsonl"), events).unwrap();
     let said = refused(at, &["report", "headless.jsonl"]);
@@ -203,6 +212,12 @@ fn events_that_are_damaged_or_not_ours_are_refused() {
     fs::write(at.join("latin.json"), b"{\n\"caf\xc3\xa9\": \"\xe9\"}").unwrap();
     let said = refused(at, &["report", "latin.json"]);
     assert!(said.contains("line 2 is not UTF-8 from its character 10 on\n  --> latin.json:2:10\n"), "{said}");
+    let result = fs::read_to_string(at.join("run.json")).unwrap();
+    fs::write(at.join("wrong.json"), result.replacen("\"count\": ", "\"count\": -", 1)).unwrap();
+    let said = refused(at, &["report", "wrong.json"]);
+    let before = &result[..result.find("\"count\": ").unwrap()];
+    let place = format!("--> wrong.json:{}:", before.matches('\n').count() + 1);
+    assert!(said.contains(&place) && said.contains("help: "), "{place} {said}");
     fs::write(at.join("other.json"), "{\"average\": 1}").unwrap();
     assert!(
         refused(at, &["report", "other.json"]).contains("is not the JSON of a simulation or a benchmark")
