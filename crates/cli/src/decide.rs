@@ -174,7 +174,7 @@ impl Question {
                     &format!("of job {job},"),
                     &format!("of job `{}`,", self.snapshot.document().jobs[*job].id),
                 );
-                self.snapshot.source().error_at(&path, message, None).into()
+                self.snapshot.source().error_at(&path, message, Some(self.remedy_of(field, *job))).into()
             }
             PolicyError::Conflict { .. } => {
                 let job = |at: usize| format!("job `{}`", self.snapshot.document().jobs[at].id);
@@ -190,6 +190,18 @@ impl Question {
                 SpecError::about(self.document.source.name.as_str(), error.to_string(), None).into()
             }
             _ => Failure::Policy(error),
+        }
+    }
+
+    /// The remedy where a policy cannot do with this field of the job at this position.
+    fn remedy_of(&self, field: &str, job: usize) -> String {
+        let stated = self.snapshot.document().jobs[job].steps_remaining;
+        match field {
+            "steps_remaining" if stated.is_some() => {
+                "a job without steps left is over: leave it out of the snapshot".to_owned()
+            }
+            "scale_factor" => "leave the job out, or decide by another policy".to_owned(),
+            _ => format!("state `{field}` for the job, or leave the job out"),
         }
     }
 

@@ -203,8 +203,22 @@ fn not_held(arguments: &GenerateArguments, error: &WriteTraceError) -> Failure {
     };
     match flag {
         Some((flag, remedy)) => Failure::usage(format!("{flag}: {error}"), Some(format!("give {remedy}"))),
-        None => Failure::usage(error.to_string(), None),
+        None => not_written(error),
     }
+}
+
+/// The failure to write a trace in a form that cannot hold it.
+fn not_written(error: &WriteTraceError) -> Failure {
+    let remedy = match error {
+        WriteTraceError::NoDuration { .. } => {
+            "write our CSV, or give throughputs that have the job's type and scale factor by `--throughputs`"
+        }
+        WriteTraceError::Separator { .. } => "give it a name without tabs, commas, quotes and ends of lines",
+        WriteTraceError::Sizes { .. } | WriteTraceError::Seven => "write our CSV: `--to native`",
+        WriteTraceError::NoWholeStep { .. } => "write our CSV, which holds fractions: `--to native`",
+        _ => "change the number in the trace",
+    };
+    Failure::usage(error.to_string(), Some(remedy.to_owned()))
 }
 
 fn arrivals(
@@ -261,8 +275,7 @@ fn write(
     throughputs: Option<&Throughputs>,
     session: &Session,
 ) -> Result<(), Failure> {
-    let written =
-        write_trace(trace, form, throughputs).map_err(|error| Failure::usage(error.to_string(), None))?;
+    let written = write_trace(trace, form, throughputs).map_err(|error| not_written(&error))?;
     note_not_held(written.n_cut_steps, written.n_without_entity, session);
     write_or_print(session, out, &written.text)
 }

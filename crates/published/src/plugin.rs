@@ -118,18 +118,24 @@ fn trained(document: &PolicyDocument, learned: &Learned) -> Result<Trained, Cata
     let found = Trained::read(&weights, &bytes).map_err(|error| at_fault(document, learned, &error))?;
     let (of, fits) = (found.spec()["system"].as_str(), learned.actor.systems());
     if let Some(of) = of.filter(|of| !fits.contains(of)) {
-        let reason = format!(
-            "weights `{weights}`: they are of `system: {of}`, and this actor's are of {}",
-            name_list(fits.iter().copied())
-        );
-        return Err(CatalogError::Plugin { policy: document.name.clone(), reason });
+        let fits = name_list(fits.iter().copied());
+        let reason = format!("they are of `system: {of}`, and this actor's are of {fits}");
+        return Err(unfit(document, learned, &reason));
     }
     Ok(found)
 }
 
 fn at_fault(document: &PolicyDocument, learned: &Learned, error: &TrainedError) -> CatalogError {
+    unfit(document, learned, &error.to_string())
+}
+
+/// The error of weights that a policy cannot use, at the field of the document that names them.
+fn unfit(document: &PolicyDocument, learned: &Learned, reason: &str) -> CatalogError {
     let weights = learned.weights.as_deref().unwrap_or_default();
-    CatalogError::Plugin { policy: document.name.clone(), reason: format!("weights `{weights}`: {error}") }
+    let message = format!("policy `{}`: weights `{weights}`: {reason}", document.name);
+    let fits = name_list(learned.actor.systems().iter().copied());
+    let help = format!("give weights of the system {fits}, as `apportion train` keeps them");
+    document.source.error_at("weights", message, Some(help)).into()
 }
 
 fn choice(learned: &Learned) -> Choice {
@@ -256,7 +262,7 @@ mod tests {
             let mut catalog = catalog();
             catalog.add(Source::new("mine.yaml", text)).unwrap();
             let error = catalog.ready("mine", &PolicyOptions::default()).unwrap_err().to_string();
-            assert!(error.contains(expected), "{error}");
+            assert!(error.contains(expected) && error.contains("mine.yaml:6:10"), "{error}");
         }
     }
 

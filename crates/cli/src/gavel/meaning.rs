@@ -218,7 +218,7 @@ impl Paid {
         }
         if self.enable_global_queue {
             let message = "--enable_global_queue: a global queue is none of the mechanisms here";
-            return Err(Failure::usage(message, None));
+            return Err(Failure::usage(message, Some("leave the flag out".to_owned())));
         }
         Ok(())
     }
@@ -275,7 +275,8 @@ fn evenly(from: f64, to: f64, n: usize) -> Result<Vec<f64>, Failure> {
     /// The most points.
     const POINTS_MAX: usize = 100_000;
     if !(from.is_finite() && to.is_finite() && 0.0 <= from && from <= to) || n == 0 || n > POINTS_MAX {
-        return Err(Failure::usage(format!("{n} points from {from} to {to}: no such range"), None));
+        let help = format!("give `-a` from 0 to what `-b` has, and `-n` from 1 to {POINTS_MAX}");
+        return Err(Failure::usage(format!("{n} points from {from} to {to}: no such range"), Some(help)));
     }
     let step = (to - from) / (n.max(2) - 1) as f64;
     let mut points: Vec<f64> = (0..n).map(|point| from + point as f64 * step).collect();
@@ -341,10 +342,11 @@ fn flag(meaning: &mut Meaning, field: &'static str, is_set: bool) {
 /// Refuses fractions outside of 0 to 1, and more reference models than the published table has job types.
 fn profiled(part: f64, n_models: u64) -> Result<(), Failure> {
     let wrong = if !(0.0..=1.0).contains(&part) {
-        format!("{part} of co-located throughputs cannot be measured, expected a number from 0 to 1")
+        format!("--profiling_percentage: {part} of co-located throughputs, expected a number from 0 to 1")
     } else if !(1..=N_JOB_TYPES).contains(&n_models) {
         format!(
-            "{n_models} reference models, expected 1 to {N_JOB_TYPES}, the job types of the published table"
+            "--num_reference_models: {n_models} reference models, expected 1 to {N_JOB_TYPES}, the job types of the published \
+             table"
         )
     } else {
         return Ok(());

@@ -130,6 +130,35 @@ fn what_is_no_number_is_refused_wherever_it_stands() {
 }
 
 #[test]
+fn a_job_that_a_policy_cannot_do_with_is_named_with_its_place_and_a_remedy() {
+    let folder = TempDir::new().unwrap();
+    let head = "format: apportion/snapshot-v1\ncluster: {fast: 2}\njobs:\n";
+    for (field, policy, place, help) in [
+        ("steps_remaining: 0", "min_total_duration", "4:33", "leave it out of the snapshot"),
+        ("steps_remaining: 0", "srtf", "4:33", "leave it out of the snapshot"),
+        (
+            "weight: 2",
+            "min_total_duration",
+            "4:5",
+            "state `steps_remaining` for the job, or leave the job out",
+        ),
+        (
+            "scale_factor: 2, steps_remaining: 9",
+            "allox",
+            "4:30",
+            "leave the job out, or decide by another policy",
+        ),
+    ] {
+        let job = format!("  - {{id: over, {field}, throughput: {{fast: 10}}}}\n");
+        fs::write(folder.path().join("s.yaml"), format!("{head}{job}")).unwrap();
+        let (code, said) = ended(folder.path(), &format!("$A allocate --policy {policy} s.yaml"));
+        assert_eq!(code, 2, "{said}");
+        let is_whole = said.contains("of job `over`") && said.contains(&format!("--> s.yaml:{place}\n"));
+        assert!(is_whole && said.contains(help), "{said}");
+    }
+}
+
+#[test]
 fn long_values_are_repeated_in_part() {
     let folder = TempDir::new().unwrap();
     let long = "a".repeat(100_000);

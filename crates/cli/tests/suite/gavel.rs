@@ -144,6 +144,17 @@ fn what_is_none_of_the_scripts_is_refused() {
         "did you mean `fifo`",
     );
     refused(folder.path(), "gavel run_sweep_static.py -a 1 -b 2 --enable_global_queue", "global queue");
+    for (line, said) in [
+        ("static.py -a 1 -b 2 --enable_global_queue", "help: leave the flag out"),
+        (
+            "static.py -a 9 -b 2 -n 3",
+            "3 points from 9 to 2: no such range\n  help: give `-a` from 0 to what `-b` has",
+        ),
+        ("continuous.py -a 1 -b 2 --profiling_percentages 26", "--profiling_percentage: 26 of"),
+        ("continuous.py -a 1 -b 2 --num_reference_models 27", "--num_reference_models: 27 reference models"),
+    ] {
+        refused(folder.path(), &format!("gavel run_sweep_{line}"), said);
+    }
     let with = |rest: &str, said: &str| {
         let line = format!("gavel run_sweep_continuous.py -p fifo --seeds 0 -c 2:2:2 {rest}");
         refused(folder.path(), &line, said);

@@ -197,6 +197,7 @@ fn paths_in_a_sweep_start_in_its_folder_and_other_files_are_not_shown() {
         assert_eq!(code, Some(2), "{run}: {said}");
         assert!(said.contains("secret") && said.contains("this is no "), "{run}: {said}");
         assert!(!said.contains("root") && !said.contains("hunter2"), "{run}: {said}");
+        assert!(said.contains("\n  help: "), "{run}: {said}");
     }
     // A file that begins like a trace is shown as one.
     write("jobs.csv", "job_type,total_steps\nA3C,many\n");

@@ -186,12 +186,12 @@ impl Inputs {
 
     /// An error about a file that a document names: the whole error if the file is of the expected kind, else only that it
     /// is not.
-    fn shown(&self, error: SpecError, path: &str, (what, is_one): (&str, fn(&Source) -> bool)) -> SpecError {
+    fn shown(&self, error: SpecError, path: &str, (what, help, is_one): Kind) -> SpecError {
         let is_placed = error.diagnostics.iter().any(|diagnostic| diagnostic.line > 0);
         if self.folder.is_none() || !is_placed || Source::load(path).is_ok_and(|source| is_one(&source)) {
             return error;
         }
-        SpecError::about(path, format!("this is no {what}"), None)
+        SpecError::about(path, format!("this is no {what}"), Some(help.to_owned()))
     }
 
     /// Reads the inputs of a run and checks that they fit together.
@@ -393,13 +393,23 @@ pub fn priced(mut cluster: Cluster, series: PriceSeries, origin: Seconds) -> (Cl
 pub const TRACES: [Embedded; 1] =
     [("osdi20-figure-11", include_str!("../../../../sweeps/osdi20-figure-11.csv"))];
 
-/// Kind of file that a document may name, with a check whether a file begins as such files do.
-type Kind = (&'static str, fn(&Source) -> bool);
-const POLICY: Kind = ("policy", |source| source.is_of(policy::FORMAT));
-const THROUGHPUTS: Kind = ("throughput matrix", |source| source.is_of(throughputs::FORMAT));
-const TRACE: Kind = ("trace", trace::begins);
-const PRICES: Kind =
-    ("table of prices, nor are there prices of these worker types in it", price_series::begins);
+/// Kind of file that a document may name, with a remedy, and a check whether a file begins as such files do.
+type Kind = (&'static str, &'static str, fn(&Source) -> bool);
+const POLICY: Kind =
+    ("policy", "`apportion policies check FILE` shows what is wrong with a file", |source| {
+        source.is_of(policy::FORMAT)
+    });
+const THROUGHPUTS: Kind = (
+    "throughput matrix",
+    "`apportion throughputs check FILE` shows what is wrong with a file, `import` reads Gavel's JSON",
+    |source| source.is_of(throughputs::FORMAT),
+);
+const TRACE: Kind = ("trace", "`apportion trace show FILE` shows what is wrong with a file", trace::begins);
+const PRICES: Kind = (
+    "table of prices, nor are there prices of these worker types in it",
+    "give a CSV of `time,worker_type,price`, or a mapping of worker types",
+    price_series::begins,
+);
 
 /// No embedded documents: the names are only paths.
 const NOT_EMBEDDED: [Embedded; 0] = [];
