@@ -1,5 +1,7 @@
 use super::*;
+use crate::simulator::Event;
 use crate::simulator::Unobserved;
+use crate::workload::Job;
 
 #[test]
 fn what_is_no_log_is_refused() {
