@@ -28,3 +28,18 @@ fn said(cause: &(dyn Any + Send)) -> &str {
     let text = cause.downcast_ref::<String>().map(String::as_str);
     text.or_else(|| cause.downcast_ref::<&str>().copied()).unwrap_or("it does not say why")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn onnx_panics_become_errors_and_are_known_to_be_guarded() {
+        assert!(!is_guarded());
+        let broken = guarded(|| -> usize {
+            [0; 2].iter().map(|_| is_guarded()).position(|guarded| !guarded).expect("two")
+        });
+        assert_eq!(broken, Err("tract broke off: two".to_owned()));
+        assert!(!is_guarded());
+    }
+}
