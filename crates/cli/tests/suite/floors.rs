@@ -1,41 +1,70 @@
-//! Floors of policies that value jobs: a gang beside a stream of jobs of one worker that does not end.
+//! Floors of policies that value jobs: a gang, and a job with the worst ratio of throughputs everywhere, each beside a stream of jobs of one
+//! worker that does not end.
 
 use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-/// Hours at which the gang and the last job end, on four workers. A job of one worker and of most of an hour comes every quarter of an
-/// hour, for 75 hours; the gang needs all four workers for half an hour.
-fn ends(policy: &str) -> (f64, f64) {
-    let folder = tempfile::tempdir().expect("a folder");
-    let mut trace = "job_type,total_steps,arrival,scale_factor\n".to_owned();
+/// A stream of jobs for 75 hours, and a job among them.
+struct Stream {
+    cluster: &'static str,
+    trace: String,
+    /// The place of the job in the trace.
+    job: u32,
+}
+
+const COLUMNS: &str = "job_type,total_steps,arrival,scale_factor\n";
+
+/// Four workers. A job of one worker and of most of an hour comes every quarter of an hour; a gang needs all four workers for half an hour.
+fn gang() -> Stream {
+    let mut trace = COLUMNS.to_owned();
     for number in 0..300 {
         if number == 1 {
             trace += "ResNet-50 (batch size 64),17000,600,4\n";
         }
         writeln!(trace, "A3C,24500,{},1", 900 * number).expect("written");
     }
+    Stream { cluster: "v100=4", trace, job: 1 }
+}
+
+/// Six workers of three types. Every 800 seconds comes a job of an hour that is fastest on v100 or on p100, in turn; one job of ten hours has
+/// less of its equal share's throughput on each type than one kind of these jobs or the other.
+fn worst_ratio() -> Stream {
+    let mut trace = COLUMNS.to_owned();
+    for number in 0..337 {
+        if number == 9 {
+            trace += "A3C,258336,7200,1\n";
+        }
+        let job = ["ResNet-50 (batch size 128),8989", "Recommendation (batch size 1024),110678"][number % 2];
+        writeln!(trace, "{job},{},1", 800 * number).expect("written");
+    }
+    Stream { cluster: "v100=2,p100=2,k80=2", trace, job: 9 }
+}
+
+/// Hours at which the job and the last one end.
+fn ends(policy: &str, Stream { cluster, trace, job }: &Stream) -> (f64, f64) {
+    let folder = tempfile::tempdir().expect("a folder");
     let (file, events) = (folder.path().join("t.csv"), folder.path().join("events.jsonl"));
     fs::write(&file, trace).expect("written");
     let mut command = Command::new(env!("CARGO_BIN_EXE_apportion"));
-    command.args(["simulate", "--cluster", "v100=4", "--policy", policy, "--trace"]).arg(file);
+    command.args(["simulate", "--cluster", cluster, "--policy", policy, "--trace"]).arg(file);
     let prices = folder.path().join("prices.yaml");
-    fs::write(&prices, "{v100: 2.5}").expect("written");
+    fs::write(&prices, "{v100: 2.5, p100: 1.5, k80: 0.5}").expect("written");
     command.arg("--prices").arg(prices);
     let output = command.arg("--events").arg(&events).output().expect("the command runs");
     assert!(output.status.success(), "{policy}: {}", String::from_utf8_lossy(&output.stderr));
     let events = fs::read_to_string(events).expect("events");
     let events = events.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).expect("JSON"));
-    let (mut gang, mut last) = (None, 0.0_f64);
+    let (mut end, mut last) = (None, 0.0_f64);
     for completion in events.filter(|event| event["event"] == "completion") {
         let at = completion["at"].as_f64().expect("a time") / 3600.0;
         last = last.max(at);
-        if completion["id"] == 1 {
-            gang = Some(at);
+        if completion["id"] == *job {
+            end = Some(at);
         }
     }
-    (gang.expect("the gang ends"), last)
+    (end.expect("the job ends"), last)
 }
 
 /// Names of the policies that ship, and their files.
@@ -50,11 +79,20 @@ fn shipped() -> Vec<(String, String)> {
     named.collect()
 }
 
+/// Policies that value jobs and have a floor.
+const WITH_A_FLOOR: [&str; 5] = [
+    "low_average_jct",
+    "low_average_jct_packed",
+    "learned_values",
+    "learned_values_packed",
+    "elastic_optimus",
+];
+
 #[test]
 fn a_gang_ends_beside_an_endless_stream_under_every_policy_with_a_floor() {
-    let with = ["low_average_jct", "low_average_jct_packed", "learned_values", "learned_values_packed"];
-    for policy in with.into_iter().chain(["elastic_optimus"]) {
-        let (gang, last) = ends(policy);
+    let stream = gang();
+    for policy in WITH_A_FLOOR {
+        let (gang, last) = ends(policy, &stream);
         assert!(
             gang < 20.0 && last > 75.0,
             "{policy}: the gang ends after {gang} h, the stream after {last} h"
@@ -68,8 +106,22 @@ fn a_gang_ends_beside_an_endless_stream_under_every_policy_with_a_floor() {
         "themis",
         "themis:fairness=0",
     ] {
-        let (gang, _) = ends(policy);
+        let (gang, _) = ends(policy, &stream);
         assert!(gang > 75.0, "{policy}: the gang ends after {gang} h");
+    }
+}
+
+#[test]
+fn the_job_with_the_worst_ratio_everywhere_ends_under_every_policy_with_a_floor() {
+    let stream = worst_ratio();
+    for policy in WITH_A_FLOOR {
+        let (job, last) = ends(policy, &stream);
+        assert!(job < 60.0 && last > 75.0, "{policy}: the job ends after {job} h, the stream after {last} h");
+    }
+    // Without one it waits until nothing comes any more.
+    for policy in ["srtf", "dual_agent", "tempered_completion_rate_packed"] {
+        let (job, _) = ends(policy, &stream);
+        assert!(job > 75.0, "{policy}: the job ends after {job} h");
     }
 }
 
@@ -102,9 +154,10 @@ fn policies_that_value_jobs_say_what_floor_they_have() {
 #[test]
 fn policies_that_starve_a_gang_say_that_they_have_no_floor() {
     let mut starving = Vec::new();
+    let stream = gang();
     // Allox refuses gangs.
     for (name, text) in shipped().into_iter().filter(|(name, _)| name != "allox") {
-        let (gang, _) = ends(&name);
+        let (gang, _) = ends(&name, &stream);
         if gang > 75.0 {
             let (_, notes) = text.split_once("notes:").unwrap_or_default();
             let words = notes.split_whitespace().collect::<Vec<_>>().join(" ").to_lowercase();
