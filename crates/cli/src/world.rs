@@ -35,7 +35,6 @@ use apportion_published::dl2::{Dl2Environment, Dl2EnvironmentOptions, Dl2World};
 use apportion_published::plugin;
 use apportion_published::world::{AllocatedError, PlayError};
 use apportion_published::world::{Summary, WorldJob, run as run_world};
-use apportion_studies::report::Cell;
 
 /// `apportion world`.
 #[derive(Args, Debug)]
@@ -466,32 +465,32 @@ fn not_played(what: &str, error: &PlayError) -> Failure {
 const HOUR_S: f64 = 3600.0;
 
 /// The columns of DeepShare's world. Service time is the publication's completion time.
-const DEEPSHARE_COLUMNS: &[Column] = &[
-    ("service_h", |run| Cell::Number(run.service_s / HOUR_S, 3)),
-    ("service_p90_s", |run| Cell::Number(run.service_p90_s, 0)),
-    ("service_p99_s", |run| Cell::Number(run.service_p99_s, 0)),
-    ("utilization", |run| Cell::Number(run.utilization, 3)),
-    ("retention", |run| Cell::Number(run.retention, 3)),
-    ("completion_h", |run| Cell::Number(run.completion_s / HOUR_S, 2)),
-    ("completion_p50_h", |run| Cell::Number(run.completion_p50_s / HOUR_S, 2)),
-    ("completion_p99_h", |run| Cell::Number(run.completion_p99_s / HOUR_S, 2)),
-    ("queueing_h", |run| Cell::Number(run.queueing_s / HOUR_S, 2)),
-    ("makespan_h", |run| Cell::Number(run.makespan_s / HOUR_S, 2)),
-    ("preemptions", |run| Cell::Count(run.preemptions)),
-    ("decisions", |run| Cell::Count(run.decisions)),
+const DEEPSHARE_COLUMNS: &[Column<Summary>] = &[
+    Column::quantity("service_h", |run| run.service_s / HOUR_S, 3),
+    Column::quantity("service_p90_s", |run| run.service_p90_s, 0),
+    Column::quantity("service_p99_s", |run| run.service_p99_s, 0),
+    Column::quantity("utilization", |run| run.utilization, 3),
+    Column::quantity("retention", |run| run.retention, 3),
+    Column::quantity("completion_h", |run| run.completion_s / HOUR_S, 2),
+    Column::quantity("completion_p50_h", |run| run.completion_p50_s / HOUR_S, 2),
+    Column::quantity("completion_p99_h", |run| run.completion_p99_s / HOUR_S, 2),
+    Column::quantity("queueing_h", |run| run.queueing_s / HOUR_S, 2),
+    Column::quantity("makespan_h", |run| run.makespan_s / HOUR_S, 2),
+    Column::count("preemptions", |run| run.preemptions),
+    Column::count("decisions", |run| run.decisions),
     JOBS_DONE,
 ];
 
 /// The columns of DL2's world, in slots, as published.
-const DL2_COLUMNS: &[Column] = &[
-    ("completion_slots", |run| Cell::Number(run.completion_s / dl2::SLOT_S, 2)),
-    ("completion_p50_slots", |run| Cell::Number(run.completion_p50_s / dl2::SLOT_S, 2)),
-    ("completion_p99_slots", |run| Cell::Number(run.completion_p99_s / dl2::SLOT_S, 2)),
-    ("service_slots", |run| Cell::Number(run.service_s / dl2::SLOT_S, 2)),
-    ("queueing_slots", |run| Cell::Number(run.queueing_s / dl2::SLOT_S, 2)),
-    ("makespan_slots", |run| Cell::Number(run.makespan_s / dl2::SLOT_S, 1)),
-    ("utilization", |run| Cell::Number(run.utilization, 3)),
-    ("preemptions", |run| Cell::Count(run.preemptions)),
-    ("decisions", |run| Cell::Count(run.decisions)),
+const DL2_COLUMNS: &[Column<Summary>] = &[
+    Column::quantity("completion_slots", |run| run.completion_s / dl2::SLOT_S, 2),
+    Column::quantity("completion_p50_slots", |run| run.completion_p50_s / dl2::SLOT_S, 2),
+    Column::quantity("completion_p99_slots", |run| run.completion_p99_s / dl2::SLOT_S, 2),
+    Column::quantity("service_slots", |run| run.service_s / dl2::SLOT_S, 2),
+    Column::quantity("queueing_slots", |run| run.queueing_s / dl2::SLOT_S, 2),
+    Column::quantity("makespan_slots", |run| run.makespan_s / dl2::SLOT_S, 1),
+    Column::quantity("utilization", |run| run.utilization, 3),
+    Column::count("preemptions", |run| run.preemptions),
+    Column::count("decisions", |run| run.decisions),
     JOBS_DONE,
 ];

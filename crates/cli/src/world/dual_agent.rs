@@ -10,6 +10,7 @@ use crate::conditions::number;
 use crate::count::{JOBS_MAX, check_workloads, from_one_to};
 use crate::exit::Failure;
 use crate::paths::name_or_path;
+use crate::world::table::Column;
 use crate::world::{learned, not_played};
 use apportion::metrics::statistics::Paired;
 use apportion_learn::actor::Actor;
@@ -196,21 +197,19 @@ fn players(arguments: &DualAgentArguments) -> Result<Vec<Player>, Failure> {
 
 const HOUR_S: f64 = 3600.0;
 
-type Column = (&'static str, fn(&DualAgentSummary) -> Cell);
-
-const COLUMNS: &[Column] = &[
-    ("completion_h", |run| Cell::Number(run.run.completion_s / HOUR_S, 3)),
-    ("wait_h", |run| Cell::Number(run.run.queueing_s / HOUR_S, 3)),
-    ("slowdown", |run| Cell::Number(run.slowdown, 2)),
-    ("completion_p50_h", |run| Cell::Number(run.run.completion_p50_s / HOUR_S, 2)),
-    ("completion_p95_h", |run| Cell::Number(run.completion_p95_s / HOUR_S, 2)),
-    ("completion_p99_h", |run| Cell::Number(run.run.completion_p99_s / HOUR_S, 2)),
-    ("slowdown_max", |run| Cell::Number(run.slowdown_max, 2)),
-    ("fee_dollars", |run| Cell::Number(run.fee, 0)),
-    ("utilization", |run| Cell::Number(run.run.utilization, 3)),
-    ("preemptions", |run| Cell::Count(run.run.preemptions)),
-    ("decisions", |run| Cell::Count(run.run.decisions)),
-    ("jobs_done", |run| Cell::Count(run.run.n_done as u64)),
+const COLUMNS: &[Column<DualAgentSummary>] = &[
+    Column::quantity("completion_h", |run| run.run.completion_s / HOUR_S, 3),
+    Column::quantity("wait_h", |run| run.run.queueing_s / HOUR_S, 3),
+    Column::quantity("slowdown", |run| run.slowdown, 2),
+    Column::quantity("completion_p50_h", |run| run.run.completion_p50_s / HOUR_S, 2),
+    Column::quantity("completion_p95_h", |run| run.completion_p95_s / HOUR_S, 2),
+    Column::quantity("completion_p99_h", |run| run.run.completion_p99_s / HOUR_S, 2),
+    Column::quantity("slowdown_max", |run| run.slowdown_max, 2),
+    Column::quantity("fee_dollars", |run| run.fee, 0),
+    Column::quantity("utilization", |run| run.run.utilization, 3),
+    Column::count("preemptions", |run| run.run.preemptions),
+    Column::count("decisions", |run| run.run.decisions),
+    Column::count("jobs_done", |run| run.run.n_done as u64),
 ];
 
 fn table_of(
@@ -224,16 +223,14 @@ fn table_of(
     } else {
         &["policy", "times_against", "times_low", "times_high", "p"][..]
     };
-    let mut table = Table::new(first.iter().copied().chain(COLUMNS.iter().map(|(name, _)| *name)));
-    let cells =
-        |summary: &DualAgentSummary| COLUMNS.iter().map(|(_, cell)| cell(summary)).collect::<Vec<_>>();
+    let mut table = Table::new(first.iter().copied().chain(COLUMNS.iter().map(|column| column.name)));
     let against = arguments.against.to_string();
     let base = players.iter().position(|player| player.name() == against).unwrap_or(0);
     for (player, of_player) in players.iter().zip(runs) {
         if arguments.per_trace {
-            for ((seed, _), summary) in workloads.iter().zip(*of_player) {
+            for ((seed, _), run) in workloads.iter().zip(*of_player) {
                 let mut row = vec![Cell::from(player.name()), Cell::Count(*seed)];
-                row.extend(cells(summary));
+                row.extend(COLUMNS.iter().map(|column| column.of_run(run)));
                 table.push(row);
             }
             continue;
@@ -252,7 +249,7 @@ fn table_of(
             number(interval.map(|interval| interval.upper)),
             number(ratio.and_then(|ratio| ratio.p)),
         ];
-        row.extend(cells(&DualAgentSummary::mean(of_player)));
+        row.extend(COLUMNS.iter().map(|column| column.of_mean(of_player)));
         table.push(row);
     }
     table

@@ -17,8 +17,7 @@ use apportion_published::elastic::{
     self, ElasticPolicy, ElasticRule, Ladders, ObservationKind, WorkloadOptions,
 };
 use apportion_published::elastic::{ElasticEnvironment, ElasticWorld};
-use apportion_published::world::{WorldJob, run as run_world};
-use apportion_studies::report::Cell;
+use apportion_published::world::{Summary, WorldJob, run as run_world};
 
 #[derive(Args, Debug)]
 pub(super) struct ElasticArguments {
@@ -129,15 +128,15 @@ fn workloads(arguments: &ElasticArguments, ladders: &Ladders) -> Result<Vec<Work
     drawn.collect()
 }
 
-const COLUMNS: &[Column] = &[
-    ("completion_h", |run| Cell::Number(run.completion_s / HOUR_S, 2)),
-    ("completion_p50_h", |run| Cell::Number(run.completion_p50_s / HOUR_S, 2)),
-    ("completion_p99_h", |run| Cell::Number(run.completion_p99_s / HOUR_S, 2)),
-    ("service_h", |run| Cell::Number(run.service_s / HOUR_S, 2)),
-    ("queueing_h", |run| Cell::Number(run.queueing_s / HOUR_S, 2)),
-    ("makespan_h", |run| Cell::Number(run.makespan_s / HOUR_S, 1)),
-    ("utilization", |run| Cell::Number(run.utilization, 3)),
-    ("preemptions", |run| Cell::Count(run.preemptions)),
-    ("decisions", |run| Cell::Count(run.decisions)),
+const COLUMNS: &[Column<Summary>] = &[
+    Column::quantity("completion_h", |run| run.completion_s / HOUR_S, 2),
+    Column::quantity("completion_p50_h", |run| run.completion_p50_s / HOUR_S, 2),
+    Column::quantity("completion_p99_h", |run| run.completion_p99_s / HOUR_S, 2),
+    Column::quantity("service_h", |run| run.service_s / HOUR_S, 2),
+    Column::quantity("queueing_h", |run| run.queueing_s / HOUR_S, 2),
+    Column::quantity("makespan_h", |run| run.makespan_s / HOUR_S, 1),
+    Column::quantity("utilization", |run| run.utilization, 3),
+    Column::count("preemptions", |run| run.preemptions),
+    Column::count("decisions", |run| run.decisions),
     JOBS_DONE,
 ];

@@ -39,18 +39,3 @@ impl Cloud {
         }
     }
 }
-
-impl DualAgentSummary {
-    /// The mean of several runs, number by number.
-    pub fn mean(runs: &[Self]) -> Self {
-        let mean = |of: fn(&Self) -> f64| runs.iter().map(of).sum::<f64>() / runs.len().max(1) as f64;
-        let all: Vec<Summary> = runs.iter().map(|run| run.run).collect();
-        Self {
-            run: Summary::mean(&all),
-            completion_p95_s: mean(|run| run.completion_p95_s),
-            slowdown: mean(|run| run.slowdown),
-            slowdown_max: mean(|run| run.slowdown_max),
-            fee: mean(|run| run.fee),
-        }
-    }
-}

@@ -127,29 +127,3 @@ pub(crate) fn percentile(sorted: &[f64], fraction: f64) -> f64 {
     let above = (below + 1).min(last);
     sorted[below] + (sorted[above] - sorted[below]) * (rank - below as f64)
 }
-
-impl Summary {
-    /// The mean of several runs, number by number; counts are rounded down.
-    pub fn mean(runs: &[Self]) -> Self {
-        let n = runs.len().max(1);
-        let mean = |of: fn(&Self) -> f64| runs.iter().map(of).sum::<f64>() / n as f64;
-        let count = |of: fn(&Self) -> u64| runs.iter().map(of).sum::<u64>() / n as u64;
-        Self {
-            n_done: runs.iter().map(|run| run.n_done).sum::<usize>() / n,
-            completion_s: mean(|run| run.completion_s),
-            completion_p50_s: mean(|run| run.completion_p50_s),
-            completion_p99_s: mean(|run| run.completion_p99_s),
-            service_s: mean(|run| run.service_s),
-            service_p90_s: mean(|run| run.service_p90_s),
-            service_p99_s: mean(|run| run.service_p99_s),
-            queueing_s: mean(|run| run.queueing_s),
-            makespan_s: mean(|run| run.makespan_s),
-            utilization: mean(|run| run.utilization),
-            retention: mean(|run| run.retention),
-            preemptions: count(|run| run.preemptions),
-            decisions: count(|run| run.decisions),
-            rejections: count(|run| run.rejections),
-            rounds: count(|run| run.rounds),
-        }
-    }
-}
