@@ -400,7 +400,7 @@ impl World {
                     self.records.event_bytes += line.len();
                 }
                 Record::Note(..) => self.records.notes += 1,
-                Record::Server(_) => {}
+                Record::Server(_) | Record::ServerRemoved(_) => {}
             }
         }
         for effect in step.effects {

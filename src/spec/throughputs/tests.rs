@@ -1,5 +1,6 @@
 #![expect(clippy::float_cmp, reason = "these numbers are exact by construction")]
 
+use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use proptest::prelude::*;
@@ -70,9 +71,10 @@ fn assert_complaint(text: &str, expected: &str) {
 
 #[test]
 fn many_rows_that_share_no_workers_have_no_table_of_pairs() {
-    let rows: String = (0..20_000)
-        .map(|row| format!("  - {{job_type: j{row}, scale_factor: 1, consolidated: [1]}}\n"))
-        .collect();
+    let rows = (0..20_000).fold(String::new(), |mut rows, row| {
+        let _ = writeln!(rows, "  - {{job_type: j{row}, scale_factor: 1, consolidated: [1]}}");
+        rows
+    });
     let head = "format: apportion/throughputs-v1\nname: many\nunit: steps/s\nworker_types: [fast]\nrows:\n";
     for model in ["none", "measured"] {
         let file = read(&format!("{head}{rows}colocation: {{model: {model}}}\n")).unwrap();

@@ -323,7 +323,7 @@ fn a_page_tells_the_command_and_the_day_of_its_file() {
     let folder = simulated();
     let at = folder.path();
     // 2021-03-04.
-    let day = UNIX_EPOCH + Duration::from_secs(1_614_834_000);
+    let day = UNIX_EPOCH + Duration::from_hours(448_565);
     for file in ["run.jsonl", "run.json"] {
         fs::File::options().write(true).open(at.join(file)).unwrap().set_modified(day).unwrap();
         succeed(at, &["report", file, "--out", "page.html"]);

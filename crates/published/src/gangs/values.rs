@@ -88,14 +88,14 @@ fn of_job(logarithms: &[f64], largest: f64) -> impl Iterator<Item = f64> {
 
 /// A report of the sum of values relative to the largest of them, of which this is the logarithm, in completions per second, as other
 /// policies have it; none if the largest is no number.
-fn in_units(report: ObjectiveReport, largest: f64) -> Option<ObjectiveReport> {
+fn in_units(report: &ObjectiveReport, largest: f64) -> Option<ObjectiveReport> {
     let unit = largest.exp() / SECONDS_PER_HOUR;
     let (value, bound) = (report.value * unit, report.bound * unit);
     let is_empty = largest == f64::NEG_INFINITY;
     (value.is_finite() && bound.is_finite() && (unit > 0.0 || is_empty)).then_some(ObjectiveReport {
         value,
         bound,
-        ..report
+        ..report.clone()
     })
 }
 
@@ -213,7 +213,7 @@ impl ByValues {
         let rows = rows.map(|(row, jobs)| (*jobs, shares.shares().row(row).to_vec()));
         let allocation = Allocation::check(problem, rows)
             .map_err(|source| PolicyError::Allocation { policy: name.to_owned(), source })?;
-        let objective = found.objective.and_then(|report| in_units(report, largest));
+        let objective = found.objective.and_then(|report| in_units(&report, largest));
         Ok(Decision { allocation, objective, ..found })
     }
 }
