@@ -199,7 +199,7 @@ impl<'a> Replay<'a> {
         }
     }
 
-    /// The same, which ends before the first event that begins at this instant or later.
+    /// This replay, ended before the first event that begins at this instant or later.
     #[must_use]
     pub fn until(self, end: Seconds) -> Self {
         Self { until: Some(end), ..self }

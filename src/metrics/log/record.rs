@@ -230,7 +230,7 @@ impl Record {
         }
     }
 
-    /// Does it name workers and worker types that the cluster has?
+    /// Checks that it names only workers and worker types that the cluster has.
     pub(super) fn check(&self, cluster: &Cluster) -> Result<(), String> {
         self.event(cluster)?;
         let workers: &[WorkerId] = match self {

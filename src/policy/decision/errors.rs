@@ -60,7 +60,7 @@ const DROPPED_ONLY: &str = " (droppable: as few jobs as possible are let off, wh
 /// The words beside a conflicting constraint without which, for as few jobs as possible, there is a decision.
 const CAN_BE_DROPPED: &str = " (with `droppable: true` it can be dropped)";
 
-/// What is said of several conflicting constraints that are not known to be the fewest.
+/// Words about several conflicting constraints that are not known to be the fewest.
 const fn said_of(size: ConflictSize) -> &'static str {
     match size {
         ConflictSize::Smallest => "",
@@ -244,7 +244,7 @@ pub enum PolicyError {
     Fault {
         /// The policy.
         policy: String,
-        /// What happened, in words.
+        /// The cause, in words.
         reason: String,
     },
     /// An answer of a policy that solves no program came when the time for it was over.

@@ -125,7 +125,7 @@ fn a_server_that_is_off_is_removed_at_once_and_its_jobs_run_elsewhere() {
     assert_eq!(last.as_deref(), Some("on a, it was lost: its machine is off, as its operator says"));
     small.until(small.now + ROUND);
     assert_eq!((state(&mut small, number), small.jobs[&number].incarnation), (State::Running, 2));
-    // What it ran counts up to the word of its operator, and no longer.
+    // Its run counts until its operator says that the machine is off, and no longer.
     let before = small.jobs[&number].received["v100"].get();
     assert!(before < 2.0 * ROUND, "{before}");
     // The removal is on disk.

@@ -23,7 +23,7 @@ pub(super) struct Required {
     sums: Vec<RequiredSum>,
 }
 
-/// What a member requires.
+/// The requirements of a member.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct MemberRequirement {
     pub(super) member: u32,
@@ -33,7 +33,7 @@ pub(super) struct MemberRequirement {
     pub(super) throughput: f64,
 }
 
-/// What several members require together.
+/// The requirements of several members together.
 #[derive(Clone, Copy, Debug, Default)]
 struct RequiredSum {
     /// The number of their jobs.
