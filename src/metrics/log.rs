@@ -1,7 +1,7 @@
 //! Events in a file, one JSON object a line: written while a simulation runs, replayed afterwards.
 //!
-//! The first line is a [`Header`]: the run and its cluster. The others are [`Event`]s. A fold over a log equals the fold over the
-//! simulation.
+//! The first line is a [`Header`]: the run and its cluster. The others are [`Event`](crate::simulator::Event)s. A fold over a
+//! log equals the fold over the simulation.
 
 mod record;
 
