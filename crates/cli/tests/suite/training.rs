@@ -196,7 +196,7 @@ fn faults_are_shown_where_they_are() {
     said("jobs: 8", "jobs: 0", "training.yaml:3:16");
     said("jobs: 8", "jobs: .nan", "training.yaml:3:16");
     said("n_steps: 64", "n_steps: 0", "training.yaml:4:17");
-    said("n_epochs: 1", "n_epochs: 1, learning_rate: 1.0e+308", "training.yaml:4:46");
+    said("n_epochs: 1", "n_epochs: 1, learning_rate: 1.0e+308", "training.yaml:4:49");
     said("ppo: { n_steps: 64, n_epochs: 1 }", "evolution: { deviation: 1.0e+308 }", "training.yaml:4:25");
     said("n_steps", "n_stepps", "n_steps");
     said("seeds: [1, 2]", "seeds: []", "training.yaml:8:22");

@@ -52,6 +52,7 @@ impl Schedule {
 impl fmt::Display for Schedule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::Constant(value) if value.abs() > LARGEST => write!(f, "{value:e}"),
             Self::Constant(value) => write!(f, "{value}"),
             Self::Linear { from, to } => write!(f, "from {from} to {to}"),
         }
