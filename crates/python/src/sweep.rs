@@ -12,8 +12,8 @@ use apportion_studies::report::study;
 use apportion_studies::sweep::runner::Runner;
 use apportion_studies::sweep::spec::{SweepSpec, value_text};
 use apportion_studies::sweep::{
-    Bounds, Course, EMBEDDED, Executor, JobRow, Made, Outcome, Plan, Point, Progress, Row, Selection, Shard,
-    Store, Study, Task, findings, make,
+    AllocationRow, Bounds, Course, EMBEDDED, Executor, JobRow, Made, Outcome, Plan, Point, Progress, Row,
+    Selection, Shard, Store, Study, Task, findings, make,
 };
 use numpy::IntoPyArray;
 use pyo3::prelude::*;
@@ -30,12 +30,14 @@ use crate::simulation::set_numbers;
 /// Options of a sweep.
 #[derive(Debug, FromPyObject)]
 #[pyo3(from_item_all)]
+#[expect(clippy::struct_excessive_bools, reason = "each is an argument of `sweep`")]
 pub(crate) struct Making {
     out: PathBuf,
     quick: bool,
     only: Vec<String>,
     threads: Option<NonZeroUsize>,
     keep_jobs: bool,
+    keep_allocations: bool,
     retry: bool,
 }
 
@@ -117,7 +119,7 @@ pub(crate) fn sweep(
         let pending: Vec<Task> = course.pending().map_err(|error| errors::run(&error))?;
         told.n_all.store(pending.len(), Ordering::Relaxed);
         let keep_jobs = spec.keep_jobs || making.keep_jobs;
-        let keep_allocations = spec.keep_allocations;
+        let keep_allocations = spec.keep_allocations || making.keep_allocations;
         let bounds = Bounds { keep_jobs, keep_allocations, ..Bounds::of(&spec.stop, Arc::clone(&flag)) };
         let executor = Executor::new(bounds, spec.stop.saturated);
         let runner = Runner { interrupt: &flag, n_threads: making.threads, progress: &told };
@@ -148,6 +150,18 @@ pub(crate) struct Results {
     axes: Vec<(String, Vec<Value>)>,
     rows: Vec<Row>,
     folder: PathBuf,
+}
+
+impl Results {
+    /// Column of the values of runs on the axis at this position.
+    fn axis_values<'py, 'r>(
+        py: Python<'py>,
+        position: usize,
+        rows: impl Iterator<Item = &'r Row>,
+    ) -> PyResult<Bound<'py, PyList>> {
+        let values = rows.map(|row| value(py, &row.values[position]));
+        PyList::new(py, values.collect::<PyResult<Vec<_>>>()?)
+    }
 }
 
 #[pymethods]
@@ -183,8 +197,7 @@ impl Results {
     fn runs<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let table = PyDict::new(py);
         for (position, (axis, _)) in self.axes.iter().enumerate() {
-            let values = self.rows.iter().map(|row| value(py, &row.values[position]));
-            table.set_item(axis, PyList::new(py, values.collect::<PyResult<Vec<_>>>()?)?)?;
+            table.set_item(axis, Self::axis_values(py, position, self.rows.iter())?)?;
         }
         let text = |of: fn(&Row) -> Option<String>| self.rows.iter().map(of).collect::<Vec<_>>();
         table.set_item("status", text(|row| Some(row.outcome.status.name().to_owned())))?;
@@ -216,6 +229,37 @@ impl Results {
         table.set_item("job", ids.into_pyarray(py))?;
         table.set_item("job_type", jobs.iter().map(|job| job.job_type.as_str()).collect::<Vec<_>>())?;
         set_numbers(&table, &jobs.iter().map(JobRow::numbers).collect::<Vec<_>>())?;
+        Ok(table)
+    }
+
+    /// Table with a row per share of each decision of the runs that kept them: the run's value on each axis, from when until when the
+    /// share was in force, its jobs by position in order of arrival (partner −1 = none), its worker type, and the digest of the run.
+    fn allocations<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let store = Store::open_to_read(&self.folder).map_err(|error| errors::store(&error))?;
+        let mut all: Vec<(&Row, AllocationRow)> = Vec::new();
+        for row in &self.rows {
+            let of_run = store.allocations(&row.digest).map_err(|error| errors::store(&error))?;
+            all.extend(of_run.into_iter().map(|share| (row, share)));
+        }
+        let table = PyDict::new(py);
+        for (position, (axis, _)) in self.axes.iter().enumerate() {
+            table.set_item(axis, Self::axis_values(py, position, all.iter().map(|(row, _)| *row))?)?;
+        }
+        let numbers = |of: fn(&AllocationRow) -> f64| {
+            all.iter().map(|(_, share)| of(share)).collect::<Vec<f64>>().into_pyarray(py)
+        };
+        let jobs = |of: fn(&AllocationRow) -> Option<u64>| {
+            let number = |id: u64| i64::try_from(id).unwrap_or(i64::MAX);
+            all.iter().map(|(_, share)| of(share).map_or(-1, number)).collect::<Vec<i64>>().into_pyarray(py)
+        };
+        table.set_item("from_s", numbers(|share| share.from))?;
+        table.set_item("until_s", numbers(|share| share.until))?;
+        table.set_item("job", jobs(|share| Some(share.job)))?;
+        table.set_item("partner", jobs(|share| share.partner))?;
+        let types: Vec<&str> = all.iter().map(|(_, share)| share.worker_type.as_str()).collect();
+        table.set_item("worker_type", types)?;
+        table.set_item("share", numbers(|share| share.share))?;
+        table.set_item("digest", all.iter().map(|(row, _)| row.digest.as_str()).collect::<Vec<_>>())?;
         Ok(table)
     }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import os
 import shutil
@@ -211,6 +212,28 @@ def test_a_sweep_is_kept_and_goes_on(tmp_path: Path) -> None:
     page = study.report(tmp_path / "page.html")
     assert page.read_text(encoding="utf-8").startswith("<!")
     assert ap.Study(tmp_path / "study").runs.n_rows == 8
+
+
+def test_allocations_are_those_that_the_command_shows(tmp_path: Path) -> None:
+    study = ap.sweep(policies=["max_min_fairness_packed", "max_min_fairness"], seeds=[0, 1], out=tmp_path / "kept", keep_allocations=True, **SMALL)
+    shares = study.allocations
+    said = subprocess.run(
+        [command(), "results", "show", str(tmp_path / "kept"), "--allocations", "--format", "csv"], capture_output=True, text=True, check=True
+    )
+    theirs = list(csv.DictReader(said.stdout.splitlines()))
+    assert list(shares) == [*theirs[0], "digest"] and shares.n_rows == len(theirs) > 100
+    for name in ("policy", "worker_type"):
+        assert shares[name].tolist() == [row[name] for row in theirs]
+    assert shares["seed"].tolist() == [int(row["seed"]) for row in theirs]
+    assert shares["job"].tolist() == [int(row["job"]) for row in theirs]
+    assert shares["partner"].tolist() == [int(row["partner"] or -1) for row in theirs]
+    assert (shares["partner"] >= 0).any()
+    for name in ("from_s", "until_s", "share"):
+        assert shares[name] == pytest.approx(np.array([float(row[name]) for row in theirs]), abs=1e-4)
+    assert set(shares["digest"]) == set(study.runs["digest"])
+    without = ap.sweep(policies=["fifo"], seeds=[0], out=tmp_path / "without", **SMALL)
+    with pytest.raises(ap.InputError, match="no run of these results has kept its allocations"):
+        without.allocations
 
 
 def test_a_mean_is_of_all_its_seeds(tmp_path: Path) -> None:

@@ -171,6 +171,17 @@ class Study:
         in `Run.jobs`. In results of older versions that is NaN, and −1 preemptions."""
         return Table(self._results.jobs())
 
+    @property
+    def allocations(self) -> Table:
+        """The shares of every decision of the runs that kept them (`keep_allocations=True`), a row per share: the run's value on each
+        axis, `from_s` and `until_s` (the instant of the decision and that of the next), `job` and `partner` (positions in order of
+        arrival, −1 = none), `worker_type`, `share`, and the `digest` of the run."""
+        table = Table(self._results.allocations())
+        if not table.n_rows:
+            help = "sweep(…, keep_allocations=True) keeps them; runs that are done are not run again"
+            raise InputError("no run of these results has kept its allocations", help=help)
+        return table
+
     def to_pandas(self) -> Any:
         """The runs as a `pandas.DataFrame`."""
         return self.runs.to_pandas()
@@ -278,6 +289,7 @@ def sweep(
     only: Iterable[str] = (),
     threads: int | None = None,
     keep_jobs: bool = False,
+    keep_allocations: bool = False,
     retry: bool = False,
     progress: Callable[[int, int, list[str], str], None] | None = None,
     **fields: Any,
@@ -287,14 +299,16 @@ def sweep(
     `study` is a shipped sweep's name, the path of a sweep file, or a document's text. Or the sweep is made of arguments: `policies`,
     `rates` (jobs/h) and `seeds` are its axes, more are in `axes` ({field: values}), and `fields` are those of every run, as for
     `simulate`. `stop` is when a run is not made or not finished ({"saturated": True, "wall": "10min"}). `progress` is called with runs
-    ended, runs to be made, the values on each axis, and the status. `name` is that of the folder if it is not given: a sweep whose folder
-    was renamed or copied goes on by the name that it had.
+    ended, runs to be made, the values on each axis, and the status. `keep_jobs` keeps the jobs for `Study.jobs`, and `keep_allocations`
+    the shares of every decision for `Study.allocations`. `name` is that of the folder if it is not given: a sweep whose folder was renamed
+    or copied goes on by the name that it had.
 
     A policy may be a function; its results are kept under its attribute `policy_version`, or else under its text and what it reads:
     defaults, what it closes over, and functions, numbers and text of its module. It must not depend on anything else that changes.
     """
     given = Given(is_kept=True)
-    making = _making(out, quick=quick, only=only, threads=threads, keep_jobs=keep_jobs, retry=retry)
+    kept = {"keep_jobs": keep_jobs, "keep_allocations": keep_allocations}
+    making = _making(out, quick=quick, only=only, threads=threads, retry=retry, **kept)
     if progress is not None and not callable(progress):
         raise InputError(f"progress is {short(progress)}, expected a function")
     if study is not None:
