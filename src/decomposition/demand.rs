@@ -17,8 +17,8 @@ pub(super) trait Demand {
     /// The number of undecided jobs.
     fn undecided(&self) -> usize;
 
-    /// Counts as decided each job whose choice at some prices in a price box, `[K]`, is optimal at all prices in it. The box
-    /// lies within every box before.
+    /// Fixes the choices of jobs that are optimal at all prices in a price box. A choice is that of the job at `price`, `[K]`, in
+    /// the box, which lies within every earlier box.
     fn decide_in(&mut self, price_box: &PriceBox<Vec<f64>>, price: &[f64]);
 
     /// The spending on each type in parts of all weights, `[K]`, and the second derivatives of all jobs' smoothed values,

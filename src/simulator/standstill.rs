@@ -27,7 +27,8 @@ use crate::units::Seconds;
 const MILESTONE_MIN: u32 = 1000;
 /// The growth of an average, with twice the arrivals, from which it counts as growing steadily; a bounded average grows less.
 const GROWTH_MIN: f64 = 1.8;
-/// The number of parts of a doubling of arrivals whose changes give the growth of the number of active jobs, and its standard error.
+/// The number of equal parts into which the arrivals between two milestones are divided. The changes of the number of active jobs
+/// over these parts give its mean growth and the standard error of that.
 const PARTS: u32 = 32;
 /// The number of standard errors by which the number of active jobs must grow. Below the capacity, their number goes up and down at
 /// random, and at loads near it so slowly that averages alone double three times in some of a hundred simulations.

@@ -61,8 +61,8 @@ pub fn raise_above(
 }
 
 impl JobBatch {
-    /// Whether each job is saturated, `[jobs]`: a job with a demand that is at its highest throughput, or whose throughput has a
-    /// positive dual price where types that are not scarce cost nothing.
+    /// Marks of the saturated jobs, `[jobs]`. A job that has a demand is saturated if it is at its highest throughput, or if its
+    /// throughput has a positive dual price where types that are not scarce cost nothing.
     fn saturated(&self, found: &SearchEnd, scarce: &[bool]) -> Vec<bool> {
         let mut at = self.worker_prices(&found.at);
         at.level = found.level;

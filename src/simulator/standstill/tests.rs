@@ -1,6 +1,6 @@
 use super::*;
 
-/// The record of `n` arrivals, at which so many jobs are active.
+/// The record of `n` arrivals. At each of them, `n_active` gives the number of active jobs.
 fn vigil(n: u32, n_active: impl Fn(u32) -> usize) -> Vigil {
     let mut vigil = Vigil::default();
     for n_arrived in 1..=n {

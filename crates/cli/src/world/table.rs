@@ -20,7 +20,7 @@ enum Number<S> {
 const MEAN_COUNT_DECIMALS: usize = 2;
 
 impl<S> Column<S> {
-    /// A column of a quantity, with so many decimals for people.
+    /// A column of a quantity, which tables for people show with `n_decimals` decimals.
     pub(super) const fn quantity(name: &'static str, of: fn(&S) -> f64, n_decimals: usize) -> Self {
         Self { name, number: Number::Quantity(of, n_decimals) }
     }

@@ -106,7 +106,7 @@ impl Core {
         }
     }
 
-    /// Frees the place of a server, whose workers are down from now on.
+    /// Takes a server out of the cluster and frees its place. The workers of that place are down from now on.
     pub(super) fn free_place(&mut self, name: &str) {
         self.leaving.remove(name);
         let Some(server) = self.servers.remove(name) else { return };
