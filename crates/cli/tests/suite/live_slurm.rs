@@ -114,16 +114,17 @@ fn slurm_carries_leases_through_the_ends_of_scheduler_and_controller() {
     assert!(before.intersection(&after).next().is_some(), "{before:?}, then {after:?}");
     until(&world, |world| singles.iter().any(|job| is_running(world, job)));
 
-    world.slurm.kill_controller();
+    world.slurm.end_controller();
     world.slurm.start_controller();
     until(&world, |world| held(world).len() > 1);
 
     // A job that an administrator cancels is not at fault, and is started again.
-    let victim = held(&world).into_iter().find(|held| held.1 != telling).unwrap();
+    let another = |world: &World| held(world).into_iter().find(|held| held.1 != telling);
+    let victim = another(&world).unwrap();
     world.slurm.said("scancel", &[&victim.0.to_string()]);
     // Nor is a Slurm job at fault whose batch process is killed; `slurm_job` of the live crate tests what becomes of its programs.
-    until(&world, |world| !held(world).is_empty());
-    let (_, _, node, _, name) = held(&world).into_iter().next().unwrap();
+    until(&world, |world| another(world).is_some());
+    let (_, _, node, _, name) = another(&world).unwrap();
     let folder = format!("{}/state/shared/nodes/{node}/ranks/{name}", world.folder.path().display());
     world.slurm.said("pkill", &["-9", "-f", &format!("shim --each {folder}")]);
     let cancelled = singles.last().unwrap();

@@ -92,7 +92,7 @@ fn held_jobs_have_their_turns_through_the_ends_of_scheduler_and_controller() {
 
     drop(world.served.take());
     world.serve(&SERVE);
-    world.slurm.kill_controller();
+    world.slurm.end_controller();
     world.slurm.start_controller();
     world.until("more turns", |world| {
         all.iter().map(|id| starts(world, id)).sum::<u64>() > before + 2 && !jobs(world).is_empty()

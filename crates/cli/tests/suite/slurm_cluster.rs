@@ -114,6 +114,15 @@ impl Slurm {
         self.said("scontrol", &["update", &format!("NodeName={node}"), "State=DOWN", "Reason=cable"]);
     }
 
+    /// Ends the controller as an administrator does: it writes its state first. One that is killed while jobs end can count their GPUs
+    /// as used for ever, and drain nodes.
+    #[cfg(feature = "live")]
+    pub(crate) fn end_controller(&mut self) {
+        let mut controller = self.controller.take().unwrap();
+        assert!(Command::new("kill").arg(controller.id().to_string()).status().unwrap().success());
+        controller.wait().unwrap();
+    }
+
     /// Kills the controller, and waits until it is gone.
     #[cfg(feature = "live")]
     pub(crate) fn kill_controller(&mut self) {
