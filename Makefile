@@ -29,9 +29,9 @@ test: setup
 bench: setup
 	@$(WITH_TOOLS) cargo bench -p apportion-benches
 
-# Without HiGHS, which has no say in it; with training and the live scheduler, whose documents are among them. Written whole or not at all.
+# Without HiGHS, which has no say in it; with the live scheduler, whose documents are among them. Written whole or not at all.
 formats:
-	@cargo run --quiet --no-default-features --features train,live -p apportion-cli -- schema --markdown >docs/formats.new
+	@cargo run --quiet --no-default-features --features live -p apportion-cli -- schema --markdown >docs/formats.new
 	@mv docs/formats.new docs/formats.md
 
 python: setup

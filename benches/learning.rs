@@ -64,7 +64,6 @@ fn how_many_decisions_a_second(criterion: &mut Criterion) {
     }
 }
 
-#[cfg(feature = "train")]
 fn what_does_an_update_cost(criterion: &mut Criterion) {
     use std::hint::black_box;
 
@@ -90,9 +89,6 @@ fn what_does_an_update_cost(criterion: &mut Criterion) {
         });
     }
 }
-
-#[cfg(not(feature = "train"))]
-fn what_does_an_update_cost(_criterion: &mut Criterion) {}
 
 criterion_group!(benches, how_many_decisions_a_second, what_does_an_update_cost);
 criterion_main!(benches);

@@ -131,6 +131,5 @@ mod schema;
 mod answers;
 #[path = "suite/schema_written.rs"]
 mod schema_written;
-#[cfg(feature = "train")]
 #[path = "suite/training.rs"]
 mod training;

@@ -128,13 +128,7 @@ pub(super) const DOCUMENTS: [Document; 18] = [
         name: "training",
         summary: "A training of a learned scheduler",
         notes: "",
-        schema: || {
-            #[cfg(feature = "train")]
-            let schema = Some(apportion_published::training::spec::schema().to_value());
-            #[cfg(not(feature = "train"))]
-            let schema = None;
-            schema
-        },
+        schema: || Some(apportion_published::training::spec::schema().to_value()),
         example: Some(("yaml", include_str!("../../../../examples/training.yaml"))),
     },
     Document {

@@ -365,9 +365,3 @@ mod onnx {
         }
     }
 }
-
-#[cfg(not(feature = "train"))]
-#[test]
-fn a_build_without_training_says_so() {
-    assert_refused(&["train", "x.yaml", "--out", "x"], "--features train");
-}

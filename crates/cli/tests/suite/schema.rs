@@ -37,7 +37,7 @@ fn names() -> Vec<String> {
     let listed: Value = serde_json::from_str(&said(&["schema", "--format", "json"])).expect("JSON");
     let listed = listed["rows"].as_array().expect("rows");
     let name = |row: &Value| row["document"].as_str().expect("a name").to_owned();
-    listed.iter().map(name).filter(|name| cfg!(feature = "train") || name != "training").collect()
+    listed.iter().map(name).collect()
 }
 
 /// YAML files of the folders that documents ship in.
@@ -88,16 +88,10 @@ fn refusal(kind: &str, document: &Value) -> Option<String> {
     result.err()
 }
 
-#[cfg(feature = "train")]
 fn training(source: &Source) -> Result<(), String> {
     use apportion_published::training::spec::{FORMAT, TrainingSpec};
     let spec: TrainingSpec = source.parse_format(FORMAT).map_err(|error| error.to_string())?;
     apportion_published::systems::open(&spec.system, &spec.world).map(drop).map_err(|error| error.to_string())
-}
-
-#[cfg(not(feature = "train"))]
-fn training(_: &Source) -> Result<(), String> {
-    unreachable!("this build does not know it")
 }
 
 /// The document with one change, in every place: an unknown key, a scalar that is a mapping or a list, a key that is missing.
@@ -286,12 +280,8 @@ fn every_document_that_ships_fits_the_schema_of_its_kind() {
             assert!(path.ends_with("examples/entities.yaml"), "{} says no format", path.display());
             continue;
         };
-        if names.iter().any(|name| name == kind) {
-            check(&schema(kind), &document)
-                .unwrap_or_else(|complaint| panic!("{}: {complaint}", path.display()));
-        } else {
-            assert!(kind == "training" && !cfg!(feature = "train"), "{} has no schema", path.display());
-        }
+        assert!(names.iter().any(|name| name == kind), "{} has no schema", path.display());
+        check(&schema(kind), &document).unwrap_or_else(|complaint| panic!("{}: {complaint}", path.display()));
     }
 }
 
@@ -367,14 +357,6 @@ fn a_trace_has_the_columns_of_its_schema_and_no_others() {
 fn the_page_of_formats_is_what_the_command_prints() {
     let printed = said(&["schema", "--markdown"]);
     let page = fs::read_to_string(Path::new(ROOT).join("docs/formats.md")).expect("docs/formats.md is there");
-    // A build without training does not know its document.
-    let known = |text: &str| {
-        let start = text.find("\n## training\n").filter(|_| !cfg!(feature = "train"));
-        let Some(start) = start else { return text.to_owned() };
-        let end = text[start + 1..].find("\n## ").map_or(text.len(), |end| start + 1 + end);
-        format!("{}{}", &text[..start], &text[end..])
-    };
-    let (page, printed) = (known(&page), known(&printed));
     let differs = page.lines().zip(printed.lines()).position(|(one, other)| one != other);
     assert!(
         page == printed,
