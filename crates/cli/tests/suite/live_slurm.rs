@@ -79,14 +79,15 @@ fn is_running(world: &World, job: &str) -> bool {
     world.jobs()[job]["state"] == "running"
 }
 
-/// The output of the ranks in a job's first start.
+/// The output of a job's ranks. Starts whose turn ended before their program printed anything have none.
 fn printed(folder: &Path, job: &str) -> BTreeSet<String> {
     let nodes = fs::read_dir(folder.join("state/shared/nodes")).unwrap();
     let logs = nodes.flat_map(|node| fs::read_dir(node.unwrap().path().join("logs")).unwrap());
     let of_job = logs
         .map(|log| log.unwrap().path())
-        .filter(|path| path.file_name().unwrap().to_string_lossy().starts_with(&format!("{job}.1.")));
-    of_job.map(|path| fs::read_to_string(path).unwrap().trim().to_owned()).collect()
+        .filter(|path| path.file_name().unwrap().to_string_lossy().starts_with(&format!("{job}.")));
+    let lines = of_job.map(|path| fs::read_to_string(path).unwrap().trim().to_owned());
+    lines.filter(|line| !line.is_empty()).collect()
 }
 
 #[test]
