@@ -8,18 +8,20 @@ use apportion::metrics::statistics::{Paired, Repeated};
 use super::baseline;
 use super::chart::{Chart, Figure, Kind, Series};
 use super::label;
-use super::number::brief;
 use super::page::{Item, NamedTable, Page, Section};
 use super::pairs::{self, Pairs};
 use super::table::Table;
 
 mod distributions;
+mod missing;
 mod overview;
 mod published;
 mod values;
 
 use distributions::{distribution, utilization};
-pub use published::Published;
+pub use missing::GivenUp;
+pub(super) use missing::why_absent;
+pub use published::{Published, PublishedPoint};
 use values::{makespans, metrics};
 
 /// Numbers of a study that its page shows.
@@ -190,12 +192,6 @@ fn panel_sections(study: &Study, panel: &Panel, stem: &str) -> Vec<Section> {
     sections
 }
 
-/// Proven capacity, jobs/h, of a point with saturated runs.
-fn saturated_above(point: &Point) -> Option<f64> {
-    let is_saturated = point.unfinished.iter().any(|(status, _)| status == "saturated");
-    point.capacity.filter(|_| is_saturated)
-}
-
 /// Meaning of values and ranges, in words.
 fn spread_text(study: &Study, panel: &Panel, series: &[Series]) -> String {
     let label = if panel.label.is_empty() { String::new() } else { format!("{}; ", panel.label) };
@@ -211,34 +207,6 @@ fn spread_text(study: &Study, panel: &Panel, series: &[Series]) -> String {
             format!("{label}{}", texts.into_iter().flatten().collect::<Vec<_>>().join("; "))
         }
     }
-}
-
-/// Numbers of measured jobs of finished runs, with those that were given up after too many failures: means over completed
-/// jobs leave them out.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct GivenUp {
-    /// Number of jobs given up.
-    pub n: usize,
-    /// Number of measured jobs.
-    pub n_of: usize,
-}
-
-/// Sentence about jobs that were given up, over all points of a chart: `; p: 3 of 900 measured jobs given up`.
-fn given_up_text(study: &Study, points: &[&Point]) -> String {
-    let of_series = |(position, name): (usize, &String)| {
-        let own = points.iter().filter(|point| point.series == position);
-        let sum = |sum: GivenUp, point: &Point| GivenUp {
-            n: sum.n + point.given_up.n,
-            n_of: sum.n_of + point.given_up.n_of,
-        };
-        let GivenUp { n, n_of } = own.copied().fold(GivenUp::default(), sum);
-        (n > 0).then(|| format!("{name} {n} of {n_of}"))
-    };
-    let texts: Vec<String> = study.series.iter().enumerate().filter_map(of_series).collect();
-    if texts.is_empty() {
-        return String::new();
-    }
-    format!("; without measured jobs that were given up: {}", texts.join(", "))
 }
 
 /// Values on the drawn axis, ascending.
@@ -265,18 +233,6 @@ fn at(panel: &Panel, series: usize, x: Option<f64>) -> Option<&Point> {
 pub(super) fn places(panel: &Panel) -> Vec<Option<f64>> {
     let xs = xs(panel);
     if xs.is_empty() { vec![None] } else { xs.into_iter().map(Some).collect() }
-}
-
-/// Reason why a point has no value: `saturated above 2.1 jobs/h`, or `2 of 3 failed`.
-pub(super) fn why_absent(point: &Point) -> Option<String> {
-    let piece = |(status, n): &(String, usize)| {
-        let of = if *n == point.n_of { String::new() } else { format!("{n} of {} ", point.n_of) };
-        let above = saturated_above(point).filter(|_| status == "saturated");
-        let above = above.map(|rate| format!(" above {} jobs/h", brief(rate))).unwrap_or_default();
-        format!("{of}{status}{above}")
-    };
-    let pieces: Vec<String> = point.unfinished.iter().map(piece).collect();
-    (!pieces.is_empty()).then(|| pieces.join(", "))
 }
 
 /// Rows of bars, one for each compared value; a name includes the statuses of unfinished runs.
@@ -372,7 +328,8 @@ mod tests {
     fn published_points_are_beside_ours() {
         let points = vec![point(0, 1.0, Some(3600.0), &[]), point(1, 2.0, Some(7200.0), &[])];
         let mut study = study(["p", "q"], points);
-        let points = vec![(0, 1.0, 2.5), (1, 2.0, 300.0), (1, 1.0, 4.0)];
+        let points = [(0, 1.0, 2.5), (1, 2.0, 300.0), (1, 1.0, 4.0)];
+        let points = points.map(|(series, x, value)| PublishedPoint { series, x, value }).into();
         study.published =
             vec![Published { metric: "average_jct_s".to_owned(), source: "a notebook".to_owned(), points }];
         let page = page(&study);

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use crate::report::study::{Panel, Point, Published, Study as Findings};
+use crate::report::study::{Panel, Point, Published, PublishedPoint, Study as Findings};
 use crate::report::{Cell, Table};
 use crate::sweep::outcome::{JobRow, Status};
 use crate::sweep::spec::{self, value_text};
@@ -158,7 +158,9 @@ fn published(study: &Study, roles: &Roles, series: &[String]) -> Vec<Published> 
         points: series
             .iter()
             .enumerate()
-            .flat_map(|(position, policy)| published.points(policy).map(move |(x, y)| (position, x, y)))
+            .flat_map(|(series, policy)| {
+                published.points(policy).map(move |(x, value)| PublishedPoint { series, x, value })
+            })
             .collect(),
     };
     drawn.map(of).collect()

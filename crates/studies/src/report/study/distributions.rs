@@ -2,7 +2,8 @@
 
 use apportion::metrics::cdf::Cdf;
 
-use super::{Panel, Point, Study, at, by_place, given_up_text, place_text, rows, spread_text, why_absent};
+use super::missing::{given_up_text, why_absent};
+use super::{Panel, Point, Study, at, by_place, place_text, rows, spread_text};
 use crate::report::chart::{Axis, Chart, Figure, Kind, Mark, Series};
 
 pub(super) fn distribution<'s>(

@@ -1,6 +1,7 @@
 //! Tables with a row for each policy, or other compared value: its metrics at each place of the drawn axis.
 
-use super::{Panel, Point, Study, at, file_name, places, saturated_above, why_absent};
+use super::missing::{saturated_above, why_absent};
+use super::{Panel, Point, Study, at, file_name, places};
 use crate::report::label;
 use crate::report::number::brief;
 use crate::report::page::{Item, NamedTable, TableChoice};

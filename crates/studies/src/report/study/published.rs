@@ -11,8 +11,19 @@ pub struct Published {
     pub metric: String,
     /// Publication of the values.
     pub source: String,
-    /// Position in [`Study::series`], place on the drawn axis, and value in the metric's unit for people, of each point.
-    pub points: Vec<(usize, f64, f64)>,
+    /// The points.
+    pub points: Vec<PublishedPoint>,
+}
+
+/// A published value.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct PublishedPoint {
+    /// Position in [`Study::series`].
+    pub series: usize,
+    /// Place on the drawn axis.
+    pub x: f64,
+    /// The value in the metric's unit for people.
+    pub value: f64,
 }
 
 fn of_metric<'a>(study: &'a Study, metric: &Metric) -> impl Iterator<Item = &'a Published> {
@@ -24,8 +35,8 @@ fn of_metric<'a>(study: &'a Study, metric: &Metric) -> impl Iterator<Item = &'a 
 pub(super) fn series(study: &Study, metric: &Metric) -> Vec<Series> {
     let of_style = |(style, name): (usize, &String)| {
         let points = of_metric(study, metric).flat_map(|published| &published.points);
-        let own = points.filter(|(of, ..)| *of == style);
-        let marks: Vec<_> = own.map(|(_, x, y)| Some(Mark::at(*x, *y))).collect();
+        let own = points.filter(|point| point.series == style);
+        let marks: Vec<_> = own.map(|point| Some(Mark::at(point.x, point.value))).collect();
         (!marks.is_empty()).then(|| Series { name: name.clone(), style, marks })
     };
     study.series.iter().enumerate().filter_map(of_style).collect()

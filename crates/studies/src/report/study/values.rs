@@ -1,9 +1,7 @@
 //! Charts of the metrics of runs: against the drawn axis, and as bars at one place of it.
 
-use super::{
-    Panel, Point, Study, at, by_place, file_name, given_up_text, place_text, published, rows, spread_text,
-    why_absent, xs,
-};
+use super::missing::{given_up_text, why_absent};
+use super::{Panel, Point, Study, at, by_place, file_name, place_text, published, rows, spread_text, xs};
 use crate::report::chart::{Absent, Axis, Chart, Figure, Kind, Mark, Series};
 use crate::report::label;
 use apportion::metrics::table::Prominence;
