@@ -44,6 +44,17 @@ impl Status {
     pub fn is_over(self) -> bool {
         self != Self::Running
     }
+
+    /// The status after `n_steps` steps of an episode that is cut off at a number of steps.
+    pub fn after(n_steps: u64, step_limit: u64, is_done: bool) -> Self {
+        if is_done {
+            Self::Terminated
+        } else if n_steps >= step_limit {
+            Self::Truncated
+        } else {
+            Self::Running
+        }
+    }
 }
 
 impl fmt::Display for Status {
@@ -99,6 +110,20 @@ pub enum Refused {
     /// The episode is over.
     #[error("the episode is over: reset it")]
     Over,
+}
+
+impl Refused {
+    /// Checks an action against the mask of all actions.
+    ///
+    /// # Errors
+    /// If there is no such action, or it is masked.
+    pub fn check(mask: &[bool], action: usize) -> Result<(), Self> {
+        match mask.get(action) {
+            None => Err(Self::Unknown { action, n_actions: mask.len() }),
+            Some(false) => Err(Self::Masked { action }),
+            Some(true) => Ok(()),
+        }
+    }
 }
 
 /// An environment that one agent controls, or several in turn, one action at a time.

@@ -122,18 +122,10 @@ impl<W: Slots> Environment for SlotEnvironment<W> {
             return Err(Refused::Over);
         }
         self.slots.observe(&mut self.seen, &mut self.mask);
-        match self.mask.get(action) {
-            None => return Err(Refused::Unknown { action, n_actions: self.mask.len() }),
-            Some(false) => return Err(Refused::Masked { action }),
-            Some(true) => {}
-        }
+        Refused::check(&self.mask, action)?;
         let outcome = self.slots.step(action);
         self.n_steps += 1;
-        let status = match outcome.done {
-            true => Status::Terminated,
-            false if self.n_steps >= self.step_limit => Status::Truncated,
-            false => Status::Running,
-        };
+        let status = Status::after(self.n_steps, self.step_limit, outcome.done);
         self.status = Some(status);
         Ok(Transition {
             reward: outcome.reward as f32,

@@ -221,18 +221,10 @@ impl Environment for DeepShareEnvironment {
             return Err(Refused::Over);
         }
         let allowed = self.allowed();
-        match allowed.get(action) {
-            None => return Err(Refused::Unknown { action, n_actions: N_ACTIONS }),
-            Some(false) => return Err(Refused::Masked { action }),
-            Some(true) => {}
-        }
+        Refused::check(&allowed, action)?;
         let outcome = self.episode.step(action);
         self.n_steps += 1;
-        let status = match outcome.done {
-            true => Status::Terminated,
-            false if self.n_steps >= self.step_limit => Status::Truncated,
-            false => Status::Running,
-        };
+        let status = Status::after(self.n_steps, self.step_limit, outcome.done);
         self.status = Some(status);
         let reward = match self.reward {
             RoundReward::Published => outcome.reward,

@@ -277,21 +277,12 @@ impl Environment for DualAgentEnvironment {
         if self.status != Some(Status::Running) {
             return Err(Refused::Over);
         }
-        let n_actions = self.spaces[self.agent()].n_actions;
-        self.mask.resize(n_actions, false);
+        self.mask.resize(self.spaces[self.agent()].n_actions, false);
         self.episode.mask(&mut self.mask);
-        match self.mask.get(action) {
-            None => return Err(Refused::Unknown { action, n_actions }),
-            Some(false) => return Err(Refused::Masked { action }),
-            Some(true) => {}
-        }
+        Refused::check(&self.mask, action)?;
         let outcome = self.episode.step(action);
         self.n_steps += 1;
-        let status = match outcome.done {
-            true => Status::Terminated,
-            false if self.n_steps >= self.world.step_limit => Status::Truncated,
-            false => Status::Running,
-        };
+        let status = Status::after(self.n_steps, self.world.step_limit, outcome.done);
         self.status = Some(status);
         Ok(Transition { rounds: outcome.rounds, ..Transition::new(outcome.reward as f32, status) })
     }

@@ -218,11 +218,7 @@ impl Environment for RoundsEnvironment {
         };
         self.mask.resize(n_actions, false);
         episode.scheme.mask(&episode.round, &mut self.mask);
-        match self.mask.get(action) {
-            None => return Err(Refused::Unknown { action, n_actions }),
-            Some(false) => return Err(Refused::Masked { action }),
-            Some(true) => {}
-        }
+        Refused::check(&self.mask, action)?;
         self.n_steps += 1;
         episode.n_rounds = 0;
         episode.scheme.act(&mut episode.round, action);
@@ -236,11 +232,10 @@ impl Environment for RoundsEnvironment {
             });
             reward = episode.reward(self.world.reward);
         }
-        let status = match goes_on {
-            false if episode.broken => Status::Truncated,
-            false => Status::Terminated,
-            true if self.n_steps >= self.world.step_limit => Status::Truncated,
-            true => Status::Running,
+        let status = if episode.broken {
+            Status::Truncated
+        } else {
+            Status::after(self.n_steps, self.world.step_limit, !goes_on)
         };
         self.status = Some(status);
         Ok(Transition { rounds: episode.n_rounds, ..Transition::new(reward as f32, status) })
