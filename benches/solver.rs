@@ -9,7 +9,7 @@ use apportion::policy::{Policy, ProgramPolicy, Session};
 use apportion::problem::ActiveJob;
 use apportion::program::Program;
 use apportion::solver::registry::{BACKENDS, default_chain};
-use apportion::solver::{Certificate, Limits, solve_certified};
+use apportion::solver::{AnswerCertificate, Limits, solve_certified};
 use apportion::{Catalog, PolicyOptions, Problem, Throughputs};
 use apportion_studies::benchmark::{Instance, partition, split};
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
@@ -133,7 +133,7 @@ fn around_a_solve(c: &mut Criterion) {
         let certified = solve_certified(&program, &mut default_chain(&program), &Limits::default(), None)
             .expect("the program has an optimum");
         group.bench_function(BenchmarkId::new("certificate", n_jobs), |bencher| {
-            bencher.iter(|| Certificate::of(black_box(&program), &certified.solution));
+            bencher.iter(|| AnswerCertificate::of(black_box(&program), &certified.solution));
         });
     }
     group.finish();

@@ -17,7 +17,7 @@
 //! the magnitudes of its terms, is added to it.
 
 use crate::program::singles::{Goal, Singles};
-use crate::solver::certificate::{Certificate, OBJECTIVE_FLOOR, TOLERANCE};
+use crate::solver::certificate::{AnswerCertificate, OBJECTIVE_FLOOR, TOLERANCE};
 use crate::solver::tolerances::SUM_ROUNDING;
 
 /// Class times and the dual prices that bound the objective, in the instance's units.
@@ -75,7 +75,7 @@ impl Sums {
     }
 }
 
-impl Certificate {
+impl AnswerCertificate {
     /// The certificate of class times and prices for a goal, in one pass over the classes. Lists of wrong lengths, numbers that
     /// are not finite and prices below 0 have one that is not optimal, with an infinite violation.
     pub fn of_jobs(singles: &Singles<'_>, goal: Goal<'_>, answer: &PrimalDual) -> Self {

@@ -22,6 +22,7 @@
 //!
 //! The level is reached when the stretch is 1.
 
+use crate::decomposition::certificate::PrimalDual;
 use crate::decomposition::columns::Columns;
 use crate::decomposition::restricted_master::{
     ColumnWeight, PriceBounds, RestrictedMaster, RestrictedOptimum,
@@ -69,6 +70,15 @@ pub struct WarmPrices {
     pub(super) prices: Vec<Vec<f64>>,
     /// The level reached, in units of the instance; 0 if there was none.
     pub(super) level: f64,
+}
+
+/// The end of a search for the optimum of a goal.
+#[derive(Clone, Debug)]
+pub struct Searched {
+    /// Optimal class times and the dual prices that certify them.
+    pub optimum: PrimalDual,
+    /// Prices to start the next search from.
+    pub warm_prices: WarmPrices,
 }
 
 /// The goal of a search: the level is held, and cost is minimized, or it is raised.

@@ -21,9 +21,16 @@ pub(super) trait Demand {
     /// the box, which lies within every earlier box.
     fn decide_in(&mut self, price_box: &PriceBox<Vec<f64>>, price: &[f64]);
 
-    /// The spending on each type in parts of all weights, `[K]`, and the second derivatives of all jobs' smoothed values,
-    /// `[K × K]`, below and on the diagonal (see [`Spending`]).
-    fn spending(&mut self, place: &SmoothedPrices<Vec<f64>>) -> (Vec<f64>, Vec<f64>);
+    /// The spending of all jobs at prices.
+    fn spending(&mut self, place: &SmoothedPrices<Vec<f64>>) -> TotalSpending;
+}
+
+/// [`Spending`] with lists instead of arrays.
+pub(super) struct TotalSpending {
+    /// Spending on each type in parts of all weights: `[K]`.
+    on: Vec<f64>,
+    /// The second derivatives of all jobs' smoothed values, below and on the diagonal: `[K × K]`.
+    slope: Vec<f64>,
 }
 
 /// The demand of a sample in code for K types: decided jobs are summed, undecided ones listed.
@@ -176,7 +183,7 @@ impl<const K: usize> Demand for SampleDemand<K> {
         }
     }
 
-    fn spending(&mut self, place: &SmoothedPrices<Vec<f64>>) -> (Vec<f64>, Vec<f64>) {
+    fn spending(&mut self, place: &SmoothedPrices<Vec<f64>>) -> TotalSpending {
         let place = place.fixed();
         let mut sum = Spending::NONE;
         for undecided in &self.undecided_spare {
@@ -199,7 +206,7 @@ impl<const K: usize> Demand for SampleDemand<K> {
                 sum.slope[k.max(j)][k.min(j)] -= weight * bend[0] * bend[1];
             }
         }
-        (sum.on.to_vec(), sum.slope.as_flattened().to_vec())
+        TotalSpending { on: sum.on.to_vec(), slope: sum.slope.as_flattened().to_vec() }
     }
 }
 
@@ -211,7 +218,7 @@ pub(super) fn newton_step(
     place: &SmoothedPrices<Vec<f64>>,
 ) -> Option<NewtonStep> {
     let n = capacity.len();
-    let (mut on, mut slope) = demand.spending(place);
+    let TotalSpending { mut on, mut slope } = demand.spending(place);
     let barrier = place.width / n as f64;
     for k in 0..n {
         slope[k * n + k] += barrier;

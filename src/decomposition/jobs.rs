@@ -21,7 +21,7 @@ use pricing_pass::{PricingPass, WorkerPrices};
 
 use crate::decomposition::certificate::PrimalDual;
 use crate::decomposition::dantzig_wolfe::{
-    LevelGoal, MixedPoint, PricePoint, Search, SearchEnd, SearchStart, WarmPrices, n_groups,
+    LevelGoal, MixedPoint, PricePoint, Search, SearchEnd, SearchStart, Searched, WarmPrices, n_groups,
 };
 use crate::decomposition::lanes::{F64x8, LANES};
 use crate::decomposition::nash_welfare;
@@ -73,8 +73,7 @@ struct Units {
     objective: f64,
 }
 
-/// Class times that are optimal for a goal and the dual prices that certify them, with prices to start the next search from;
-/// `near` are such prices of an earlier search. The relative gap is a part of `limits.tolerance`. A goal of logarithms is
+/// The optimum of a goal; `near` are the prices that an earlier search left. The relative gap is a part of `limits.tolerance`. A goal of logarithms is
 /// solved by `nash_welfare`, with limits of its own.
 ///
 /// # Errors
@@ -84,7 +83,7 @@ pub fn solve(
     goal: Goal<'_>,
     near: &WarmPrices,
     limits: &Limits,
-) -> Result<(PrimalDual, WarmPrices), Unsolved> {
+) -> Result<Searched, Unsolved> {
     if let Goal::Logarithms(of) = goal {
         return nash_welfare::solve(singles, &of.weight, near, limits);
     }
@@ -102,7 +101,8 @@ pub fn solve(
         _ => LevelGoal::Raise,
     };
     let found = batch.search(level_goal, batch.warm_start(near, units), limits)?;
-    Ok((batch.primal_dual(singles, goal, &found, units), batch.warm_prices(&found, units)))
+    let optimum = batch.primal_dual(singles, goal, &found, units);
+    Ok(Searched { optimum, warm_prices: batch.warm_prices(&found, units) })
 }
 
 /// The highest level above the goal's base that every class can reach if it has the cluster to itself; infinite if none demands

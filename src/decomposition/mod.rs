@@ -3,7 +3,7 @@
 //! The input is [`Singles`](crate::program::Singles), the throughputs and demands of *classes* of identical jobs (an
 //! [`Instance`](crate::program::Instance) calls them members, and so do the shapes of lists, `[members]`), and
 //! [`Goal`](crate::program::Goal), the objective. The output is class times and the dual prices that certify them
-//! ([`PrimalDual`]), judged by [`Certificate::of_jobs`](crate::solver::Certificate::of_jobs). Internally, a class is one job
+//! ([`PrimalDual`]), judged by [`AnswerCertificate::of_jobs`](crate::solver::AnswerCertificate::of_jobs). Internally, a class is one job
 //! that needs the workers of all its jobs: `[jobs]` in the shapes of lists means the same as `[members]`. K is the number of
 //! worker types, in code that goes through all jobs with empty types up to a number for which that code is compiled
 //! (`types`).
@@ -40,7 +40,7 @@ mod nash_welfare;
 mod jobs;
 
 pub use certificate::PrimalDual;
-pub use dantzig_wolfe::WarmPrices;
+pub use dantzig_wolfe::{Searched, WarmPrices};
 pub use jobs::{DroppableKept, RaisedLevel, keep_droppable, raise_above, solve};
 pub use tolerances::SCARCE_MIN;
 pub use unsolved::Unsolved;

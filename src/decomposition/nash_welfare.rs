@@ -18,7 +18,7 @@ use crate::decomposition::choice::{Job, PriceBox, TypePrices};
 use crate::decomposition::continuation::{
     Continuation, ContinuationEnd, ContinuationStart, LastWidth, PricesLost,
 };
-use crate::decomposition::dantzig_wolfe::WarmPrices;
+use crate::decomposition::dantzig_wolfe::{Searched, WarmPrices};
 use crate::decomposition::demand::{Demand, SampleDemand, price_floor};
 use crate::decomposition::sampling::by_samples;
 use crate::decomposition::smoothed_demand::UndecidedJob;
@@ -51,14 +51,13 @@ struct Market<'a> {
     allocate: fn(&Market<'_>, &ContinuationEnd, &mut PrimalDual) -> Option<()>,
 }
 
-/// Class times with the largest sum of `weight`·log(throughput), `[members]`, and the dual prices that certify them, with prices
-/// to start the next search from; `near` are such prices of an earlier search.
+/// The largest sum of `weight`·log(throughput), `[members]`; `near` are the prices that an earlier search left.
 pub(super) fn solve(
     singles: &Singles<'_>,
     weight: &[f64],
     near: &WarmPrices,
     limits: &Limits,
-) -> Result<(PrimalDual, WarmPrices), Unsolved> {
+) -> Result<Searched, Unsolved> {
     let instance = singles.instance();
     let (n, n_types) = (instance.n_members(), instance.n_types());
     let types_of = |class: usize| (0..n_types).filter(|j| singles.runs(class, *j)).count();
@@ -219,7 +218,7 @@ impl Market<'_> {
 
     /// The optimum and the prices that it leaves for the next search: from the prices that an earlier search left or, where there
     /// are none or that fails, from samples.
-    fn solve(mut self, near: &WarmPrices, limits: &Limits) -> Result<(PrimalDual, WarmPrices), Unsolved> {
+    fn solve(mut self, near: &WarmPrices, limits: &Limits) -> Result<Searched, Unsolved> {
         let clock = Stopwatch::start();
         let is_out_of_time = || limits.is_over(&clock);
         let warm = self.warm_start(near);
@@ -229,8 +228,8 @@ impl Market<'_> {
             Some(found) => found,
             None => self.prices_by_samples(&is_out_of_time)?,
         };
-        let near = WarmPrices { prices: vec![found.place.price.clone()], level: 0.0 };
-        Ok((self.primal_dual(&found).ok_or(Unsolved::RunsNowhere)?, near))
+        let warm_prices = WarmPrices { prices: vec![found.place.price.clone()], level: 0.0 };
+        Ok(Searched { optimum: self.primal_dual(&found).ok_or(Unsolved::RunsNowhere)?, warm_prices })
     }
 
     /// The prices of all classes, without knowledge of any: searched from those of a sample, found from those of a smaller one.

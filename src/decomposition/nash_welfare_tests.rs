@@ -1,13 +1,13 @@
 //! Nash welfare by prices, judged by its certificate and against solvers of the program with a cone for each class.
 
-use super::dantzig_wolfe::WarmPrices;
+use super::dantzig_wolfe::{Searched, WarmPrices};
 use super::jobs::solve;
 use crate::decomposition::certificate::PrimalDual;
 use crate::program::expression::Vocabulary;
 use crate::program::singles::{Goal, LogarithmicSum};
 use crate::program::{BoundObjective, Instance, Objective, ObjectiveText, Sense};
 use crate::solver::draws::Draws;
-use crate::solver::{Certificate, Limits, registry, solve_certified};
+use crate::solver::{AnswerCertificate, Limits, registry, solve_certified};
 
 /// The property that makes an instance hard.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -87,16 +87,20 @@ fn objective() -> Objective {
 }
 
 /// A certified optimum of Nash welfare, searched without prices to start from.
-fn bought(bound: &BoundObjective<'_>) -> (PrimalDual, Certificate) {
+fn bought(bound: &BoundObjective<'_>) -> (PrimalDual, AnswerCertificate) {
     bought_near(bound, &WarmPrices::default()).0
 }
 
 /// A certified optimum of Nash welfare, searched from warm-start prices; and the prices that the search leaves.
-fn bought_near(bound: &BoundObjective<'_>, near: &WarmPrices) -> ((PrimalDual, Certificate), WarmPrices) {
+fn bought_near(
+    bound: &BoundObjective<'_>,
+    near: &WarmPrices,
+) -> ((PrimalDual, AnswerCertificate), WarmPrices) {
     let LogarithmicSum { singles, logarithms } = bound.logarithms().unwrap();
     let goal = Goal::Logarithms(&logarithms);
-    let (shares, near) = solve(&singles, goal, near, &Limits::default()).unwrap();
-    let judged = Certificate::of_jobs(&singles, goal, &shares);
+    let Searched { optimum: shares, warm_prices: near } =
+        solve(&singles, goal, near, &Limits::default()).unwrap();
+    let judged = AnswerCertificate::of_jobs(&singles, goal, &shares);
     let weights: f64 = logarithms.weight.iter().sum();
     let most = weights.max(judged.primal.abs());
     assert!(judged.optimal && judged.bound - judged.primal <= 1e-9 * most, "{judged:?} of {weights}");
@@ -198,10 +202,10 @@ fn wrong_prices_weaken_the_bound_and_wrong_shares_show() {
         let prices =
             wrong.worker_price.iter_mut().chain(&mut wrong.throughput_price).chain(&mut wrong.time_price);
         prices.for_each(|price| *price *= 2.0 * draws.next());
-        let judged = Certificate::of_jobs(&singles, goal, &wrong);
+        let judged = AnswerCertificate::of_jobs(&singles, goal, &wrong);
         assert!(judged.bound >= best.primal, "{judged:?} below {best:?}");
     }
-    let judge = |wrong: &PrimalDual| Certificate::of_jobs(&singles, goal, wrong).optimal;
+    let judge = |wrong: &PrimalDual| AnswerCertificate::of_jobs(&singles, goal, wrong).optimal;
     let with = |change: &dyn Fn(&mut PrimalDual)| {
         let mut wrong = right.clone();
         change(&mut wrong);

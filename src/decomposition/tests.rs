@@ -1,13 +1,13 @@
 //! Optima against the same program written out: their own certificate, and the other solvers.
 
-use super::dantzig_wolfe::WarmPrices;
+use super::dantzig_wolfe::{Searched, WarmPrices};
 use super::jobs::{DroppableKept, keep_droppable, raise_above, solve};
 use crate::decomposition::certificate::PrimalDual;
 use crate::program::expression::Vocabulary;
 use crate::program::singles::{Goal, Singles};
 use crate::program::{Instance, Objective, ObjectiveText, Program, Range, Sense};
 use crate::solver::draws::Draws;
-use crate::solver::{Certificate, Limits, Solution, Termination, registry};
+use crate::solver::{AnswerCertificate, Limits, Solution, Termination, registry};
 
 /// The property that makes an instance hard.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -133,7 +133,7 @@ fn written(singles: &Singles<'_>, goal: Goal<'_>) -> Program {
 
 /// Judges an optimum by its own certificate, by the written program's, and by another solver's optimum.
 fn judge(singles: &Singles<'_>, goal: Goal<'_>, shares: &PrimalDual) {
-    let own = Certificate::of_jobs(singles, goal, shares);
+    let own = AnswerCertificate::of_jobs(singles, goal, shares);
     assert!(own.optimal && own.gap_relative < 1e-8, "{own:?}");
     let program = written(singles, goal);
     let prices = shares.time_price.iter().zip(&shares.throughput_price);
@@ -148,7 +148,7 @@ fn judge(singles: &Singles<'_>, goal: Goal<'_>, shares: &PrimalDual) {
         iterations: 0,
         basis: None,
     };
-    let of_program = Certificate::of(&program, &solution);
+    let of_program = AnswerCertificate::of(&program, &solution);
     let near = |a: f64, b: f64| (a - b).abs() <= 1e-9 * a.abs().max(b.abs());
     assert!(
         near(own.primal, of_program.primal) && near(own.bound, of_program.bound),
@@ -169,7 +169,9 @@ fn shares_are_optimal_by_their_certificate_that_of_the_program_and_another_solve
         let bound = objective.bind(&instance).unwrap();
         let singles = bound.singles(demand).unwrap();
         let nothing = WarmPrices::default();
-        let Ok((raised, _)) = solve(&singles, Goal::Level, &nothing, &limits) else { continue };
+        let Ok(Searched { optimum: raised, .. }) = solve(&singles, Goal::Level, &nothing, &limits) else {
+            continue;
+        };
         judge(&singles, Goal::Level, &raised);
         let by_type: Vec<f64> =
             (0..instance.n_types()).map(|j| 1.0 / (1.0 + f64::from(u8::try_from(j).unwrap()))).collect();
@@ -179,7 +181,7 @@ fn shares_are_optimal_by_their_certificate_that_of_the_program_and_another_solve
             by_type: &by_type,
             given: &raised.time,
         };
-        let Ok((shares, _)) = solve(&singles, held, &nothing, &limits) else { continue };
+        let Ok(Searched { optimum: shares, .. }) = solve(&singles, held, &nothing, &limits) else { continue };
         judge(&singles, held, &shares);
         settled += 1;
     }
@@ -200,9 +202,10 @@ fn a_search_goes_on_from_where_one_like_it_ended() {
             let bound = objective.bind(&instance).unwrap();
             let singles = bound.singles(demand.clone()).unwrap();
             let mut found = |of: usize, goal: Goal<'_>| {
-                let (cold, _) = solve(&singles, goal, &WarmPrices::default(), &limits).ok()?;
-                let (warm, next) = solve(&singles, goal, &near[of], &limits).ok()?;
-                let values = [&cold, &warm].map(|of| Certificate::of_jobs(&singles, goal, of).primal);
+                let cold = solve(&singles, goal, &WarmPrices::default(), &limits).ok()?.optimum;
+                let Searched { optimum: warm, warm_prices: next } =
+                    solve(&singles, goal, &near[of], &limits).ok()?;
+                let values = [&cold, &warm].map(|of| AnswerCertificate::of_jobs(&singles, goal, of).primal);
                 assert!((values[0] - values[1]).abs() <= 1e-8 * values[0], "{kind:?} {seed}: {values:?}");
                 judge(&singles, goal, &warm);
                 if change > 0 {
@@ -234,7 +237,9 @@ fn levels_above_what_classes_have_are_optimal_too() {
         let (instance, demand, other) = instance(kind, seed);
         let bound = objective.bind(&instance).unwrap();
         let mut singles = bound.singles(demand).unwrap();
-        let Ok((first, _)) = solve(&singles, Goal::Level, &WarmPrices::default(), &limits) else {
+        let Ok(Searched { optimum: first, .. }) =
+            solve(&singles, Goal::Level, &WarmPrices::default(), &limits)
+        else {
             continue;
         };
         let base: Vec<f64> = singles.demand.iter().map(|demand| part * first.level * demand).collect();
@@ -249,7 +254,7 @@ fn levels_above_what_classes_have_are_optimal_too() {
         // A gap is judged relative to the level plus the least base, in levels, of the classes that rise.
         let mut wrong = raised.answer.clone();
         wrong.worker_price.iter_mut().for_each(|price| *price *= 1.5);
-        let judged = Certificate::of_jobs(&singles, goal, &wrong);
+        let judged = AnswerCertificate::of_jobs(&singles, goal, &wrong);
         let rising = (0..base.len()).filter(|class| singles.demand[*class] > 0.0);
         let had = rising.map(|class| base[class] / singles.demand[class]).fold(f64::INFINITY, f64::min);
         let size = judged.primal.abs().max(judged.bound.abs()) + had;
@@ -275,8 +280,8 @@ fn a_wrong_price_weakens_the_bound_and_a_wrong_share_shows() {
     let (instance, demand, worth) = instance(Kind::Distinct, 1);
     let bound = objective.bind(&instance).unwrap();
     let singles = bound.singles(demand).unwrap();
-    let (right, _) = solve(&singles, Goal::Level, &WarmPrices::default(), &Limits::default()).unwrap();
-    let best = Certificate::of_jobs(&singles, Goal::Level, &right).primal;
+    let right = solve(&singles, Goal::Level, &WarmPrices::default(), &Limits::default()).unwrap().optimum;
+    let best = AnswerCertificate::of_jobs(&singles, Goal::Level, &right).primal;
     let mut draws = Draws(5);
     let by_type: Vec<f64> =
         (0..instance.n_types()).map(|j| 1.0 / (1.0 + f64::from(u8::try_from(j).unwrap()))).collect();
@@ -284,7 +289,7 @@ fn a_wrong_price_weakens_the_bound_and_a_wrong_share_shows() {
         [Goal::Level, Goal::Worth { level: 0.5 * right.level, worth: &worth, by_type: &by_type, given: &[] }]
     {
         let value = match solve(&singles, goal, &WarmPrices::default(), &Limits::default()) {
-            Ok((shares, _)) => Certificate::of_jobs(&singles, goal, &shares).primal,
+            Ok(found) => AnswerCertificate::of_jobs(&singles, goal, &found.optimum).primal,
             Err(_) => best,
         };
         for _ in 0..20 {
@@ -292,19 +297,19 @@ fn a_wrong_price_weakens_the_bound_and_a_wrong_share_shows() {
             let prices =
                 wrong.worker_price.iter_mut().chain(&mut wrong.throughput_price).chain(&mut wrong.time_price);
             prices.for_each(|price| *price *= 2.0 * draws.next());
-            let judged = Certificate::of_jobs(&singles, goal, &wrong);
+            let judged = AnswerCertificate::of_jobs(&singles, goal, &wrong);
             assert!(judged.bound >= value * (1.0 - 1e-9), "{judged:?} below {value}");
         }
     }
     let mut wrong = right.clone();
     wrong.time.iter_mut().for_each(|time| *time *= 1.01);
-    assert!(!Certificate::of_jobs(&singles, Goal::Level, &wrong).optimal);
+    assert!(!AnswerCertificate::of_jobs(&singles, Goal::Level, &wrong).optimal);
     let mut wrong = right.clone();
     wrong.level *= 1.01;
-    assert!(!Certificate::of_jobs(&singles, Goal::Level, &wrong).optimal);
+    assert!(!AnswerCertificate::of_jobs(&singles, Goal::Level, &wrong).optimal);
     let mut wrong = right;
     wrong.throughput_price[3] = f64::NAN;
-    assert!(!Certificate::of_jobs(&singles, Goal::Level, &wrong).optimal);
+    assert!(!AnswerCertificate::of_jobs(&singles, Goal::Level, &wrong).optimal);
 }
 
 /// The program of droppable constraints, term by term: columns of all classes on all types, then the kept parts.
@@ -350,7 +355,7 @@ fn judge_droppable(singles: &Singles<'_>, due: &[bool], kept: &DroppableKept) {
         iterations: 0,
         basis: None,
     };
-    let own = Certificate::with_bound(&program, &solution, Some(kept.bound));
+    let own = AnswerCertificate::with_bound(&program, &solution, Some(kept.bound));
     assert!(own.optimal && own.violation_max < 1e-8 && own.gap_relative < 1e-8, "{own:?}");
     let mut other = registry::backend("clarabel").unwrap();
     let other = other.solve(&program, &Limits::default(), None).unwrap().objective;

@@ -337,8 +337,19 @@ fn hash(key: &[u64]) -> u32 {
     (key.iter().fold(0, mix) >> 32) as u32
 }
 
-/// The division of a class pair's time among jobs: (job of A, job of B, fraction), positions within the classes, the
-/// first ascending from pair to pair. Fractions sum to 1, and every job of a class has the same part of them.
+/// A pair of jobs, and the fraction of their class pair's time that it has.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct DividedPair {
+    /// The position of a job within class A.
+    pub a: usize,
+    /// The position of a job within class B.
+    pub b: usize,
+    /// The fraction.
+    pub fraction: f64,
+}
+
+/// The division of a class pair's time among jobs, the positions in class A ascending from pair to pair. Fractions sum to 1,
+/// and every job of a class has the same part of them.
 #[derive(Clone, Debug)]
 pub enum Division {
     /// A division between two classes: every job of A has 1/`n_a` and every job of B 1/`n_b`, by the transportation
@@ -367,7 +378,7 @@ impl Division {
 }
 
 impl Iterator for Division {
-    type Item = (usize, usize, f64);
+    type Item = DividedPair;
 
     fn next(&mut self) -> Option<Self::Item> {
         match self {
@@ -376,15 +387,16 @@ impl Iterator for Division {
                 let (n, pair) = (*n, *next);
                 *next += 1;
                 if n.is_multiple_of(2) {
-                    return (pair < n / 2).then(|| (2 * pair, 2 * pair + 1, 2.0 / n as f64));
+                    let (a, b, fraction) = (2 * pair, 2 * pair + 1, 2.0 / n as f64);
+                    return (pair < n / 2).then_some(DividedPair { a, b, fraction });
                 }
                 // (0, 1), then the pair that closes the cycle, (0, n − 1), then (1, 2), (2, 3) and so on
-                let [one, other] = match pair {
+                let [a, b] = match pair {
                     0 => [0, 1],
                     1 => [0, n - 1],
                     _ => [pair - 1, pair],
                 };
-                (pair < n).then(|| (one, other, 1.0 / n as f64))
+                (pair < n).then(|| DividedPair { a, b, fraction: 1.0 / n as f64 })
             }
         }
     }
@@ -405,12 +417,13 @@ pub struct Corner {
 }
 
 impl Corner {
-    fn next(&mut self) -> Option<(usize, usize, f64)> {
+    fn next(&mut self) -> Option<DividedPair> {
         if self.a == self.n_a || self.b == self.n_b {
             return None;
         }
         let amount = self.supply.min(self.demand);
-        let share = (self.a, self.b, amount as f64 / (self.n_a * self.n_b) as f64);
+        let fraction = amount as f64 / (self.n_a * self.n_b) as f64;
+        let pair = DividedPair { a: self.a, b: self.b, fraction };
         self.supply -= amount;
         self.demand -= amount;
         if self.supply == 0 {
@@ -419,7 +432,7 @@ impl Corner {
         if self.demand == 0 {
             (self.b, self.demand) = (self.b + 1, self.n_a);
         }
-        Some(share)
+        Some(pair)
     }
 }
 
@@ -474,11 +487,11 @@ mod tests {
             let pairs: Vec<_> = Division::between(n_a, n_b).collect();
             prop_assert!(pairs.len() < n_a + n_b);
             for a in 0..n_a {
-                let sum: f64 = pairs.iter().filter(|p| p.0 == a).map(|p| p.2).sum();
+                let sum: f64 = pairs.iter().filter(|p| p.a == a).map(|p| p.fraction).sum();
                 prop_assert!((sum - 1.0 / n_a as f64).abs() < 1e-12);
             }
             for b in 0..n_b {
-                let sum: f64 = pairs.iter().filter(|p| p.1 == b).map(|p| p.2).sum();
+                let sum: f64 = pairs.iter().filter(|p| p.b == b).map(|p| p.fraction).sum();
                 prop_assert!((sum - 1.0 / n_b as f64).abs() < 1e-12);
             }
         }
@@ -487,11 +500,11 @@ mod tests {
         fn a_division_within_a_class_uses_every_job_alike(n in 2_usize..40) {
             let pairs: Vec<_> = Division::within(n).collect();
             for job in 0..n {
-                let sum: f64 = pairs.iter().filter(|p| p.0 == job || p.1 == job).map(|p| p.2).sum();
+                let sum: f64 = pairs.iter().filter(|p| p.a == job || p.b == job).map(|p| p.fraction).sum();
                 prop_assert!((sum - 2.0 / n as f64).abs() < 1e-12);
             }
-            prop_assert!(pairs.iter().all(|p| p.0 < p.1));
-            prop_assert!(pairs.windows(2).all(|two| two[0].0 <= two[1].0 && two[0] != two[1]));
+            prop_assert!(pairs.iter().all(|p| p.a < p.b));
+            prop_assert!(pairs.windows(2).all(|two| two[0].a <= two[1].a && two[0] != two[1]));
         }
     }
 }

@@ -15,7 +15,7 @@ use super::expression::Subject;
 use super::instance::{Column, Instance};
 use super::inversion::LevelCoefficients;
 use super::objective::Route;
-use super::program_map::{AuxiliaryRole, Formulation, Replaced, RowRole, ValueMap};
+use super::program_map::{AuxiliaryRole, Formulation, Replaced, ReplacedBounds, RowRole, ValueMap};
 use super::range::Reach;
 use super::standard::{Affine, Program, Range, Sense};
 
@@ -296,7 +296,8 @@ impl Formulation {
         if let [(column, cost)] = held[..] {
             // A bound on the only column of the objective is as good as a row.
             let limit = value / cost;
-            replaced.column = Some((column, program.columns[column], program.implied[column]));
+            let (range, implied) = (program.columns[column], program.implied[column]);
+            replaced.column = Some(ReplacedBounds { column, range, implied });
             let range = &mut program.columns[column];
             if better == (cost > 0.0) {
                 range.lower = range.lower.max(limit);
@@ -332,7 +333,7 @@ impl Formulation {
         let program = &mut self.program;
         (program.sense, program.offset, program.cost) = (replaced.sense, replaced.offset, replaced.cost);
         self.value_map = replaced.value_map;
-        if let Some((column, range, implied)) = replaced.column {
+        if let Some(ReplacedBounds { column, range, implied }) = replaced.column {
             (program.columns[column], program.implied[column]) = (range, implied);
             return self;
         }

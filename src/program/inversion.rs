@@ -155,8 +155,8 @@ fn chain(expression: &Expr, vocabulary: &Vocabulary) -> Option<(Vec<Step>, Expr)
     let mut steps = Vec::new();
     let mut rest = expression;
     loop {
-        let (kind, datum, inner): (StepKind, Option<Expr>, &Expr) = match &rest.node {
-            Node::Negate(inner) => (StepKind::Negate, None, inner),
+        let (step, inner): (Step, &Expr) = match &rest.node {
+            Node::Negate(inner) => (Step { kind: StepKind::Negate, datum: None }, inner),
             Node::Binary(operator, left, right) => match (left.varies(), right.varies()) {
                 (true, false) => {
                     let kind = match operator {
@@ -165,7 +165,7 @@ fn chain(expression: &Expr, vocabulary: &Vocabulary) -> Option<(Vec<Step>, Expr)
                         Operator::Multiply => StepKind::Times,
                         Operator::Divide => StepKind::Over,
                     };
-                    (kind, Some((**right).clone()), left)
+                    (Step { kind, datum: Some((**right).clone()) }, left)
                 }
                 (false, true) => {
                     let kind = match operator {
@@ -175,7 +175,7 @@ fn chain(expression: &Expr, vocabulary: &Vocabulary) -> Option<(Vec<Step>, Expr)
                         Operator::Divide if non_negative(right) => StepKind::Under,
                         Operator::Divide => return None,
                     };
-                    (kind, Some((**left).clone()), right)
+                    (Step { kind, datum: Some((**left).clone()) }, right)
                 }
                 _ => return Some((steps, rest.clone())),
             },
@@ -183,17 +183,17 @@ fn chain(expression: &Expr, vocabulary: &Vocabulary) -> Option<(Vec<Step>, Expr)
                 let (variable, data): (Vec<&Expr>, Vec<&Expr>) =
                     arguments.iter().partition(|argument| argument.varies());
                 let [inner] = variable[..] else { return Some((steps, rest.clone())) };
-                let (kind, datum) = called(*function, &data, rest);
-                (kind, datum, inner)
+                (called(*function, &data, rest), inner)
             }
             _ => return Some((steps, rest.clone())),
         };
-        steps.push(Step { kind, datum });
+        steps.push(step);
         rest = inner;
     }
 }
 
-fn called(function: Function, data: &[&Expr], whole: &Expr) -> (StepKind, Option<Expr>) {
+/// The step of a function of one varying argument and data.
+fn called(function: Function, data: &[&Expr], whole: &Expr) -> Step {
     let folded = || match data {
         [one] => (*one).clone(),
         several => {
@@ -202,14 +202,14 @@ fn called(function: Function, data: &[&Expr], whole: &Expr) -> (StepKind, Option
         }
     };
     match function {
-        Function::Log => (StepKind::Log, None),
-        Function::Sqrt => (StepKind::Sqrt, None),
+        Function::Log => Step { kind: StepKind::Log, datum: None },
+        Function::Sqrt => Step { kind: StepKind::Sqrt, datum: None },
         Function::Inv => {
-            let dimension = super::expression::Dimension::NONE;
-            (StepKind::Under, Some(Expr { node: Node::Number { value: 1.0, dimension }, span: whole.span }))
+            let one = Node::Number { value: 1.0, dimension: super::expression::Dimension::NONE };
+            Step { kind: StepKind::Under, datum: Some(Expr { node: one, span: whole.span }) }
         }
-        Function::Min => (StepKind::Min, Some(folded())),
-        Function::Max => (StepKind::Max, Some(folded())),
+        Function::Min => Step { kind: StepKind::Min, datum: Some(folded()) },
+        Function::Max => Step { kind: StepKind::Max, datum: Some(folded()) },
     }
 }
 

@@ -4,9 +4,9 @@ use thiserror::Error;
 
 use super::expression::check::common_dimension;
 use super::expression::{
-    Comparison, Curvature, Dimension, Expr, ExpressionError, ExpressionErrorKind as Kind, Fold, Measure,
-    Node, Operator, Scope, Span, Subject, Variable, Vocabulary, facts, owned_by, parse, parse_comparison,
-    shape,
+    ComparedSides, Comparison, Curvature, Dimension, Expr, ExpressionError, ExpressionErrorKind as Kind,
+    Fold, Measure, Node, Operator, Scope, Span, Subject, Variable, Vocabulary, facts, owned_by, parse,
+    parse_comparison, shape,
 };
 use super::inversion::{Bound, Inversion, LevelForm};
 use super::standard::Sense;
@@ -438,7 +438,7 @@ fn check_constraint(
         Some(Subject::WorkerType) => Scope::WORKER_TYPE,
         None => Scope::GLOBAL,
     };
-    let (left, comparison, right) = parse_comparison(text, vocabulary, scope)?;
+    let ComparedSides { left, comparison, right } = parse_comparison(text, vocabulary, scope)?;
     let (small, large) = if comparison == Comparison::AtLeast { (right, left) } else { (left, right) };
     let node = Node::Binary(Operator::Subtract, Box::new(small.clone()), Box::new(large.clone()));
     let excess = Expr { node, span: whole };

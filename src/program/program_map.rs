@@ -118,8 +118,16 @@ pub(super) struct Replaced {
     pub(super) offset: f64,
     pub(super) cost: Vec<f64>,
     pub(super) value_map: ValueMap,
-    /// The column that holds the optimum, with its former bounds and implied bounds; `None` if a row holds it.
-    pub(super) column: Option<(usize, Range, Range)>,
+    /// The column that holds the optimum; `None` if a row holds it.
+    pub(super) column: Option<ReplacedBounds>,
+}
+
+/// The bounds that a column had in the first stage.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ReplacedBounds {
+    pub(super) column: usize,
+    pub(super) range: Range,
+    pub(super) implied: Range,
 }
 
 impl Formulation {

@@ -131,14 +131,23 @@ impl SchedulerState {
         &self.cluster
     }
 
-    /// The jobs, the owners and the driver's state; no driver's state if it is damaged.
-    pub(crate) fn parts(&self) -> (&[Progress], &[Entity], Option<DriverState>) {
-        let driver = match (&self.rounds, &self.direct) {
+    /// The jobs.
+    pub(crate) fn jobs(&self) -> &[Progress] {
+        &self.jobs
+    }
+
+    /// The owners.
+    pub(crate) fn entities(&self) -> &[Entity] {
+        &self.entities
+    }
+
+    /// The driver's state; none if it is damaged.
+    pub(crate) fn driver(&self) -> Option<DriverState> {
+        match (&self.rounds, &self.direct) {
             (Some(rounds), None) => Some(DriverState::Mechanized(rounds.clone())),
             (None, Some(direct)) => Some(DriverState::Direct(direct.clone())),
             _ => None,
-        };
-        (&self.jobs, &self.entities, driver)
+        }
     }
 }
 
@@ -179,7 +188,7 @@ impl Scheduler {
     /// If the state is of another scheduler, or the policy is deciding or refuses its part: then nothing has changed.
     pub fn restore(&mut self, state: &SchedulerState) -> Result<(), RestoreError> {
         let table = self.restored_table(state)?;
-        let Some(driver) = state.parts().2 else {
+        let Some(driver) = state.driver() else {
             let reason = "it has not one policy's rounds".to_owned();
             return Err(RestoreError::Scheduler { reason });
         };

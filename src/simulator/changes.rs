@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::event::{Event, Observer};
+use super::faults::Turn;
 use super::progress::Running;
 use super::simulation::{EVENTS_AT_ONCE, Simulation};
 use crate::units::DollarsPerWorkerHour;
@@ -16,7 +17,8 @@ impl Simulation {
         let mut n_turns = 0;
         if let Some(faults) = &self.setting.options.faults.workers {
             while n_turns < EVENTS_AT_ONCE
-                && let Some((at, worker, up)) = self.faults.next_turn(faults, self.driver.workers(), now)
+                && let Some(Turn { at, worker, up }) =
+                    self.faults.next_turn(faults, self.driver.workers(), now)
             {
                 n_turns += 1;
                 self.driver.set_up(worker, up);

@@ -92,8 +92,8 @@ impl Checkpoint {
                 self.cluster
             ));
         }
-        let (jobs, entities, driver) = state.parts();
-        self.driver = match (&self.driver, driver) {
+        let (jobs, entities) = (state.jobs(), state.entities());
+        self.driver = match (&self.driver, state.driver()) {
             (DriverState::Mechanized(fresh), Some(DriverState::Mechanized(rounds))) => {
                 DriverState::Mechanized(Box::new(rounds.or_policy_of(fresh)))
             }

@@ -22,6 +22,15 @@ pub(super) struct FaultState {
     speed_draws: Stream,
 }
 
+/// A failure or repair of a worker.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Turn {
+    pub(super) at: Seconds,
+    pub(super) worker: WorkerId,
+    /// Whether the worker is up from then on.
+    pub(super) up: bool,
+}
+
 impl FaultState {
     pub(super) fn new(faults: &Faults, workers: &Workers, seed: u64) -> Self {
         let seed = SeedStreams::new(seed);
@@ -76,13 +85,13 @@ impl FaultState {
         turns.min_by(Seconds::total_cmp)
     }
 
-    /// The next failure or repair of a worker up to `now`, applied: the worker and whether it is up from then on.
+    /// The next failure or repair of a worker up to `now`, after which the one that follows it is drawn.
     pub(super) fn next_turn(
         &mut self,
         faults: &WorkerFaults,
         workers: &Workers,
         now: Seconds,
-    ) -> Option<(Seconds, WorkerId, bool)> {
+    ) -> Option<Turn> {
         let index = (0..self.turns.len()).min_by(|a, b| self.turns[*a].total_cmp(&self.turns[*b]))?;
         let (at, worker) = (self.turns[index], WorkerId::from_index(index));
         if at > now.get() {
@@ -91,7 +100,7 @@ impl FaultState {
         let up = !workers.is_up(worker);
         let mean = if up { faults.mean_time_between_failures } else { faults.mean_time_to_repair }.get();
         self.turns[index] = at + self.worker_draws.exponential(mean);
-        Some((Seconds::new(at), worker, up))
+        Some(Turn { at: Seconds::new(at), worker, up })
     }
 
     /// The instant at which the next worker that is down is repaired.

@@ -35,9 +35,11 @@ pub use checkpoint::Checkpoint;
 pub use event::{AllocatedShares, Event, JobShares, Observer, Slice, Unobserved};
 pub use live::{Live, Refill};
 pub use options::{
-    Consolidation, Contention, ExecutionTime, Faults, JobFaults, Options, PairEnd, PreemptionCost,
-    PriceChange, Semantics, ShortSlice, Stragglers, WorkerFaults,
+    Consolidation, Contention, ExecutionTime, Faults, JobFaults, Options, PairEnd, PreemptionCost, Semantics,
+    ShortSlice, Stragglers, WorkerFaults,
 };
 pub use outcome::{Boundary, Limits, Outcome, Patience, SimulationError, Step};
 pub use simulation::Simulation;
 pub use standstill::{Growth, Standstill};
+
+pub use crate::spec::PriceChange;

@@ -7,9 +7,9 @@ use serde::{Deserialize, Serialize};
 use super::live::Live;
 use crate::mechanism::MechanismOptions;
 use crate::scheduler::{self, EmptyCluster, TypeDraws};
-use crate::spec::Fidelity;
+use crate::spec::{Fidelity, PriceChange};
 use crate::throughput::Profiling;
-use crate::units::{DollarsPerWorkerHour, Seconds};
+use crate::units::Seconds;
 
 /// The time on its workers that counts for a combination.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -179,18 +179,6 @@ impl Default for Faults {
 pub struct Contention {
     /// The slowdown for each other job on the busiest link.
     pub slowdown: f64,
-}
-
-/// A change of a worker type's price, which is a re-computation event.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct PriceChange {
-    /// The instant.
-    pub at: Seconds,
-    /// The worker type.
-    pub worker_type: String,
-    /// The price from then on.
-    pub price: DollarsPerWorkerHour,
 }
 
 /// The options of a simulation.

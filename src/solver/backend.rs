@@ -21,7 +21,7 @@ pub enum Feature {
     /// Ends at a vertex of the optimal face.
     VertexSolutions,
     /// Ends in the relative interior of the optimal face, near its analytic centre.
-    InteriorSolutions,
+    CentralSolutions,
     /// Starts from an earlier basis or solution.
     WarmStart,
     /// Takes programs of any structure; a backend without this may decline one.

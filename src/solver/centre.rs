@@ -91,7 +91,7 @@ impl Backend for Centre {
     }
 
     fn supports(&self, feature: Feature) -> bool {
-        matches!(feature, Feature::Duals | Feature::InteriorSolutions)
+        matches!(feature, Feature::Duals | Feature::CentralSolutions)
     }
 
     fn solve(

@@ -15,7 +15,7 @@ use crate::solver::backend::Solution;
 pub use bound::dual_bound;
 use propagation::boxes;
 
-/// The most that [`Certificate::optimal`] allows of the violation and of the gap, each relative as documented there.
+/// The most that [`AnswerCertificate::optimal`] allows of the violation and of the gap, each relative as documented there.
 pub const TOLERANCE: f64 = 1e-6;
 
 /// The least size by which a gap is divided, as a part of the largest term that the objective can have.
@@ -23,7 +23,7 @@ pub(crate) const OBJECTIVE_FLOOR: f64 = 1e-3;
 
 /// Evidence for an answer, independent of the solver that gave it.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Certificate {
+pub struct AnswerCertificate {
     /// The largest violation of a column's bounds, a row or a cone. A row's is relative to its largest finite
     /// bound or the largest size one of its terms can have, whichever is larger; a column's to its largest finite
     /// bound, implied ones included; a cone's to max(1, the size of its entries). Infinite if there is no primal answer.
@@ -41,7 +41,7 @@ pub struct Certificate {
     pub optimal: bool,
 }
 
-impl Certificate {
+impl AnswerCertificate {
     /// Judges an answer to a program in standard form. Takes a few passes over the terms.
     pub fn of(program: &Program, solution: &Solution) -> Self {
         Self::with_bound(program, solution, None)

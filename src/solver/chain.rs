@@ -2,7 +2,7 @@
 
 use crate::program::{Program, Sense};
 use crate::solver::backend::{Backend, Limits, Solution, SolveError, Termination, WarmStart};
-use crate::solver::certificate::{Certificate, TOLERANCE, dual_bound};
+use crate::solver::certificate::{AnswerCertificate, TOLERANCE, dual_bound};
 use crate::solver::forced::Reduced;
 use crate::solver::intake::check;
 use crate::solver::timing::Stopwatch;
@@ -13,7 +13,7 @@ pub struct Certified {
     /// The answer.
     pub solution: Solution,
     /// The certificate of the answer.
-    pub certificate: Certificate,
+    pub certificate: AnswerCertificate,
     /// The backend that gave the answer.
     pub backend: &'static str,
     /// A line for each backend that failed before; each counts as a fallback.
@@ -149,9 +149,9 @@ fn without_forced(
 
 impl Attempts {
     /// The certificate of an answer by the tightest bound of all answers so far, which this one may tighten.
-    fn judge(&mut self, program: &Program, solution: &Solution) -> Certificate {
+    fn judge(&mut self, program: &Program, solution: &Solution) -> AnswerCertificate {
         if self.bound.is_none() {
-            let certificate = Certificate::of(program, solution);
+            let certificate = AnswerCertificate::of(program, solution);
             self.bound = certificate.bound.is_finite().then_some(certificate.bound);
             return certificate;
         }
@@ -160,10 +160,10 @@ impl Attempts {
             Sense::Maximize => known.min(proven),
             Sense::Minimize => known.max(proven),
         });
-        Certificate::with_bound(program, solution, self.bound)
+        AnswerCertificate::with_bound(program, solution, self.bound)
     }
 
-    fn record(&mut self, name: &str, solution: &Solution, certificate: &Certificate) {
+    fn record(&mut self, name: &str, solution: &Solution, certificate: &AnswerCertificate) {
         let termination = solution.termination;
         // A claimed optimum that breaks a constraint is none.
         let refuted = termination == Termination::Optimal && certificate.violation_max > TOLERANCE;

@@ -32,7 +32,7 @@ impl Backend for Clarabel {
             | Feature::SecondOrderCones
             | Feature::Duals
             | Feature::AnyStructure
-            | Feature::InteriorSolutions => true,
+            | Feature::CentralSolutions => true,
             Feature::VertexSolutions | Feature::WarmStart => false,
         }
     }

@@ -20,7 +20,7 @@ use std::fmt;
 
 use crate::program::Program;
 use crate::solver::backend::{Backend, Feature, Limits, Solution, SolveError, Termination, WarmStart};
-use crate::solver::certificate::{Certificate, TOLERANCE};
+use crate::solver::certificate::{AnswerCertificate, TOLERANCE};
 
 pub use cases::CASES;
 
@@ -146,7 +146,7 @@ fn check_optimum(
     if !matches!(solution.termination, Termination::Optimal | Termination::Inaccurate) {
         return Err(format!("ended {:?}, expected an optimum", solution.termination));
     }
-    let certificate = Certificate::of(program, solution);
+    let certificate = AnswerCertificate::of(program, solution);
     let off = |found: f64| (found - value).abs() > TOLERANCE * value.abs().max(found.abs()).max(1e-9);
     if off(certificate.primal) && (certificate.primal - value).abs() > 1e-9 {
         return Err(format!("found {}, expected {value}", certificate.primal));
@@ -177,7 +177,7 @@ fn check_optimum(
 /// The optimum of a changed program.
 fn optimum(backend: &mut dyn Backend, program: &Program) -> Result<f64, String> {
     let solution = backend.solve(program, &Limits::default(), None).map_err(|error| error.to_string())?;
-    let certificate = Certificate::of(program, &solution);
+    let certificate = AnswerCertificate::of(program, &solution);
     if certificate.optimal { Ok(certificate.primal) } else { Err("a moved bound has no optimum".to_owned()) }
 }
 
@@ -234,7 +234,7 @@ fn check_warm_start(backend: &mut dyn Backend, program: &Program, solution: &Sol
     }
     let warm = WarmStart { basis: Some(basis.clone()), ..WarmStart::default() };
     let again = backend.solve(program, &Limits::default(), Some(&warm)).map_err(|error| error.to_string())?;
-    let certificate = Certificate::of(program, &again);
+    let certificate = AnswerCertificate::of(program, &again);
     if again.iterations != 0 || !certificate.optimal {
         return Err(format!("from its own basis it took {} iterations: {certificate:?}", again.iterations));
     }

@@ -8,7 +8,7 @@
 
 use crate::program::{Affine, Cone, ConeKind, Program, Range};
 use crate::solver::backend::Solution;
-use crate::solver::certificate::Certificate;
+use crate::solver::certificate::AnswerCertificate;
 use crate::solver::tolerances::SUM_ROUNDING;
 
 /// The most passes over rows and cones; each carries fixed values one row further.
@@ -67,7 +67,7 @@ impl Reduced {
         original: &Program,
         mut solution: Solution,
         bound: f64,
-    ) -> (Solution, Certificate) {
+    ) -> (Solution, AnswerCertificate) {
         for (value, range) in solution.columns.iter_mut().zip(&self.program.columns) {
             *value = if range.is_point() { range.lower } else { *value };
         }
@@ -77,7 +77,7 @@ impl Reduced {
         };
         solution.cone_duals = original.cones.iter().zip(&self.left_out).map_while(of_cone).collect();
         solution.objective = original.objective(&solution.columns);
-        let certificate = Certificate::with_bound(original, &solution, Some(bound));
+        let certificate = AnswerCertificate::with_bound(original, &solution, Some(bound));
         (solution, certificate)
     }
 }

@@ -31,7 +31,7 @@ impl Backend for MicroLp {
             Feature::ExponentialCones
             | Feature::Duals
             | Feature::SecondOrderCones
-            | Feature::InteriorSolutions
+            | Feature::CentralSolutions
             | Feature::WarmStart => false,
         }
     }

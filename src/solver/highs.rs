@@ -33,9 +33,9 @@ pub enum Method {
     /// Dual simplex: a vertex, warm starts.
     Simplex,
     /// Interior point, then crossover: a vertex.
-    Ipm,
+    InteriorPointToVertex,
     /// Interior point without crossover: near the analytic centre of the optimal face.
-    Interior,
+    InteriorPointToCentre,
 }
 
 /// The backend of HiGHS with one of its methods.
@@ -55,16 +55,16 @@ impl Backend for Highs {
     fn name(&self) -> &'static str {
         match self.method {
             Method::Simplex => "highs-simplex",
-            Method::Ipm => "highs-ipm",
-            Method::Interior => "highs-interior",
+            Method::InteriorPointToVertex => "highs-ipm",
+            Method::InteriorPointToCentre => "highs-interior",
         }
     }
 
     fn supports(&self, feature: Feature) -> bool {
         match feature {
             Feature::Duals | Feature::AnyStructure => true,
-            Feature::VertexSolutions => self.method != Method::Interior,
-            Feature::InteriorSolutions => self.method == Method::Interior,
+            Feature::VertexSolutions => self.method != Method::InteriorPointToCentre,
+            Feature::CentralSolutions => self.method == Method::InteriorPointToCentre,
             Feature::WarmStart => self.method == Method::Simplex,
             Feature::ExponentialCones | Feature::SecondOrderCones => false,
         }
@@ -109,7 +109,7 @@ impl Highs {
     fn set_options(self, model: &mut Model, limits: &Limits) -> Result<(), String> {
         let tolerance = limits.tolerance.clamp(1e-10, 1e-2);
         let solver = if self.method == Method::Simplex { "simplex" } else { "ipx" };
-        let crossover = if self.method == Method::Interior { "off" } else { "on" };
+        let crossover = if self.method == Method::InteriorPointToCentre { "off" } else { "on" };
         let simplex = 10_000 + 200 * (model.num_cols() + model.num_rows());
         let [simplex, ipm] = [simplex, IPM_STEPS_MAX].map(|most| {
             let asked = limits.iterations.and_then(|count| usize::try_from(count).ok());

@@ -33,7 +33,7 @@ pub(crate) mod draws;
 pub use backend::{
     Backend, Basis, BasisStatus, Feature, Limits, Solution, SolveError, Termination, WarmStart,
 };
-pub use certificate::Certificate;
+pub use certificate::AnswerCertificate;
 pub use chain::{Certified, solve_certified};
 pub use conflict::{ConflictSize, ConflictingRows, conflict};
 pub(crate) use forced::has_flat_cone;

@@ -43,14 +43,14 @@ pub const BACKENDS: &[Entry] = &[
         name: "highs-ipm",
         aliases: &[],
         summary: "HiGHS interior point with crossover: linear programs, vertex solutions",
-        make: || Box::new(Highs::new(Method::Ipm)),
+        make: || Box::new(Highs::new(Method::InteriorPointToVertex)),
     },
     #[cfg(feature = "highs")]
     Entry {
         name: "highs-interior",
         aliases: &[],
         summary: "HiGHS interior point without crossover: linear programs, central solutions",
-        make: || Box::new(Highs::new(Method::Interior)),
+        make: || Box::new(Highs::new(Method::InteriorPointToCentre)),
     },
     Entry {
         name: "simplex",
@@ -122,7 +122,7 @@ pub fn conic_chain() -> Vec<Box<dyn Backend>> {
 
 /// The chain that ends near the analytic centre of the optimal face: Clarabel, then HiGHS without crossover or, with
 /// cones, separable.
-pub fn interior_chain(program: &Program) -> Vec<Box<dyn Backend>> {
+pub fn central_chain(program: &Program) -> Vec<Box<dyn Backend>> {
     if program.is_linear() { made(&["clarabel", "highs-interior"]) } else { made(&["clarabel", "separable"]) }
 }
 

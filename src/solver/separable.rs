@@ -51,7 +51,7 @@ impl Backend for Separable {
             Feature::ExponentialCones
             | Feature::SecondOrderCones
             | Feature::Duals
-            | Feature::InteriorSolutions => true,
+            | Feature::CentralSolutions => true,
             Feature::VertexSolutions | Feature::WarmStart | Feature::AnyStructure => false,
         }
     }

@@ -40,7 +40,7 @@ impl Backend for Simplex {
     fn supports(&self, feature: Feature) -> bool {
         match feature {
             Feature::Duals | Feature::AnyStructure | Feature::VertexSolutions | Feature::WarmStart => true,
-            Feature::InteriorSolutions | Feature::ExponentialCones | Feature::SecondOrderCones => false,
+            Feature::CentralSolutions | Feature::ExponentialCones | Feature::SecondOrderCones => false,
         }
     }
 

@@ -417,7 +417,7 @@ impl Source {
             let complaint = in_plain_words(message, &path);
             return self.at_place(Some(place), complaint.message, complaint.help);
         }
-        let Some((path, part, place)) = places::node_at(&self.text, line, column) else {
+        let Some(places::NodeFound { path, part, place }) = places::node_at(&self.text, line, column) else {
             let complaint = in_plain_words(message, "");
             let place = (line > 0).then_some(Place { line, column: column.max(1), width: 1 });
             return self.at_place(place, complaint.message, complaint.help);

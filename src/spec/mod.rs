@@ -30,7 +30,7 @@ pub use fidelity::Fidelity;
 pub use nearest::did_you_mean;
 pub use places::Place;
 pub use policy::{PolicyDocument, PolicyKind, load_policy};
-pub use price_series::{PriceSeries, read_prices};
+pub use price_series::{PriceChange, PriceSeries, read_prices};
 pub use snapshot::Snapshot;
 pub use throughputs::{
     Finding, FindingKind, Header, Origin, ThroughputsFile, load_throughputs, measured_of, read_throughputs,

@@ -297,19 +297,25 @@ pub(super) fn find_all<'p>(
     lookups.into_iter().map(|lookup| lookup.found.or(lookup.around.map(|(_, place)| place))).collect()
 }
 
-/// The node at or last before a line and column (both from 1): its path, its part and its place.
-pub(super) fn node_at(text: &str, line: usize, column: usize) -> Option<(String, Part, Place)> {
+/// A key or a value of a document.
+pub(super) struct NodeFound {
+    pub(super) path: String,
+    pub(super) part: Part,
+    pub(super) place: Place,
+}
+
+/// The node at or last before a line and column (both from 1).
+pub(super) fn node_at(text: &str, line: usize, column: usize) -> Option<NodeFound> {
     let mut last = None;
     let stop = walk(text, |walk, step, span| {
         if (span.start.line(), span.start.col() + 1) > (line, column) && !matches!(step, Step::Close) {
             return ControlFlow::Break(());
         }
+        let found = |part, place| Some(NodeFound { path: walk.path().to_owned(), part, place });
         match step {
-            Step::Key(_) => last = Some((walk.path().to_owned(), Part::Key, Place::of_span(span))),
-            Step::Scalar(..) | Step::Alias(_) => {
-                last = Some((walk.path().to_owned(), Part::Value, Place::of_span(span)));
-            }
-            Step::Open(_) => last = Some((walk.path().to_owned(), Part::Value, Place::of(span.start, 1))),
+            Step::Key(_) => last = found(Part::Key, Place::of_span(span)),
+            Step::Scalar(..) | Step::Alias(_) => last = found(Part::Value, Place::of_span(span)),
+            Step::Open(_) => last = found(Part::Value, Place::of(span.start, 1)),
             Step::Close if (span.end.line(), span.end.col()) >= (line, column) => {
                 return ControlFlow::Break(());
             }

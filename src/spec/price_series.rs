@@ -11,6 +11,8 @@
 
 use std::collections::BTreeMap;
 
+use serde::{Deserialize, Serialize};
+
 use crate::cluster::PRICES;
 use crate::spec::document::{Complaints, Unplaced};
 use crate::spec::nearest::{name_list, suggestion};
@@ -22,13 +24,25 @@ use crate::units::{DollarsPerWorkerHour, Seconds};
 /// The expected beginning of a table, in words.
 const HEADERS: &str = "expected `time,worker_type,price`, or `time` and a column for each worker type";
 
+/// A change of a worker type's price, which is a re-computation event.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PriceChange {
+    /// The instant.
+    pub at: Seconds,
+    /// The worker type.
+    pub worker_type: String,
+    /// The price from then on.
+    pub price: DollarsPerWorkerHour,
+}
+
 /// Prices at time 0, and their changes.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PriceSeries {
     /// The prices at time 0, by worker type.
     pub initial: Vec<(String, DollarsPerWorkerHour)>,
-    /// The changes in order of time: the instant, the worker type, and its price from then on. Prices that stay are left out.
-    pub changes: Vec<(Seconds, String, DollarsPerWorkerHour)>,
+    /// The changes in order of time. Prices that stay are left out.
+    pub changes: Vec<PriceChange>,
 }
 
 /// Reads a file of prices; `known` are the worker types that it may name.
@@ -251,7 +265,7 @@ impl Reader<'_> {
                     self.complain(place, message, None);
                 }
                 Some((_, before)) if before.total_cmp(&price).is_eq() => {}
-                Some(_) => series.changes.push((at, worker_type, value)),
+                Some(_) => series.changes.push(PriceChange { at, worker_type, price: value }),
             }
         }
         self.source.all_at(self.complaints)?;
@@ -275,11 +289,12 @@ mod tests {
         assert_eq!(series, read(wide).unwrap());
         let price = DollarsPerWorkerHour::new;
         assert_eq!(series.initial, [("v100".to_owned(), price(2.0)), ("k80".to_owned(), price(0.5))]);
-        let changes = [
-            (Seconds::new(3600.0), "v100".to_owned(), price(1.0)),
-            (Seconds::new(7200.0), "k80".to_owned(), price(3.0)),
-        ];
-        assert_eq!(series.changes, changes);
+        let change = |hours: f64, worker_type: &str, dollars| PriceChange {
+            at: Seconds::new(3600.0 * hours),
+            worker_type: worker_type.to_owned(),
+            price: price(dollars),
+        };
+        assert_eq!(series.changes, [change(1.0, "v100", 1.0), change(2.0, "k80", 3.0)]);
     }
 
     #[test]

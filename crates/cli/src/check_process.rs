@@ -87,12 +87,20 @@ impl Plan {
         (decades, draw(self.seed, instance, decades, &names))
     }
 
-    /// The instance of a decision, in a part that begins at instance `from`, and the positions of its policy and backend.
-    fn place(&self, from: u64, decision: usize) -> (u64, usize, usize) {
+    /// The place of a decision, in a part that begins at instance `from`.
+    fn place(&self, from: u64, decision: usize) -> DecisionPlace {
         let within = decision % self.per_instance();
         let n_backends = self.backends.len();
-        (from + (decision / self.per_instance()) as u64, within / n_backends, within % n_backends)
+        let instance = from + (decision / self.per_instance()) as u64;
+        DecisionPlace { instance, policy: within / n_backends, backend: within % n_backends }
     }
+}
+
+/// The instance of a decision, and the positions of its policy and backend in the plan.
+struct DecisionPlace {
+    instance: u64,
+    policy: usize,
+    backend: usize,
 }
 
 impl Case {
@@ -111,7 +119,7 @@ impl Case {
         let plan = &self.plan;
         let mut known: Option<(u64, Result<Problem, SpecError>)> = None;
         for decision in self.done..self.total() {
-            let (instance, policy, backend) = plan.place(self.from, decision);
+            let DecisionPlace { instance, policy, backend } = plan.place(self.from, decision);
             if known.as_ref().is_none_or(|(number, _)| *number != instance) {
                 known = Some((instance, problem(&plan.draw(instance).1)));
             }
@@ -158,7 +166,7 @@ pub(super) fn run_child(
         if decided.len() >= case.total() {
             break;
         }
-        let (instance, policy, backend) = plan.place(from, decided.len());
+        let DecisionPlace { instance, policy, backend } = plan.place(from, decided.len());
         let (verdict, why) = match end {
             End::Limit => (Verdict::NoEnd, "no end within the limit"),
             _ => (Verdict::Crashed, "the process ended"),

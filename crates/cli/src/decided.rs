@@ -7,7 +7,6 @@ use apportion::policy::{Decision, SolveReport};
 
 /// The certificate of a decision: of its shares and, if it has an objective, of its optimum.
 #[derive(Serialize, JsonSchema)]
-#[schemars(rename = "Certificate")]
 pub(crate) struct DecisionCertificate {
     /// The largest violation of a constraint by the shares.
     violation_max: f64,

@@ -170,7 +170,7 @@ fn push_diagnostic(text: &mut String, diagnostic: &Diagnostic) {
         None => help,
     });
     if !excerpt.is_empty() {
-        let (shown, indent, width) = window(excerpt, column.saturating_sub(*n_before), *width);
+        let Window { text: shown, indent, width } = window(excerpt, column.saturating_sub(*n_before), *width);
         let gutter = line.to_string();
         let blank = " ".repeat(gutter.len().max(4));
         let _ = writeln!(text, "{gutter:>4} | {shown}");
@@ -197,9 +197,18 @@ fn push_help(text: &mut String, help: Option<&str>) {
     }
 }
 
-/// The part of a line around a column (from 1), free of tabs and control characters, with the indent and the width of the part that
-/// is to be underlined in it.
-fn window(excerpt: &str, column: usize, width: usize) -> (String, usize, usize) {
+/// The part of a line that is shown, and the part of that to be underlined.
+#[derive(Debug, PartialEq)]
+struct Window {
+    text: String,
+    /// Letters before the underlined ones.
+    indent: usize,
+    /// The number of underlined letters.
+    width: usize,
+}
+
+/// The part of a line around a column (from 1), free of tabs and control characters.
+fn window(excerpt: &str, column: usize, width: usize) -> Window {
     // Each letter is replaced by one letter, or the underline would be misplaced.
     let letters: Vec<char> =
         excerpt.chars().map(|letter| if is_hidden(letter) { ' ' } else { letter }).collect();
@@ -211,7 +220,7 @@ fn window(excerpt: &str, column: usize, width: usize) -> (String, usize, usize) 
     let after = if last < letters.len() { "…" } else { "" };
     let indent = start - first + before.chars().count();
     let width = width.min(last.saturating_sub(start)).max(1);
-    (format!("{before}{body}{after}").trim_end().to_owned(), indent, width)
+    Window { text: format!("{before}{body}{after}").trim_end().to_owned(), indent, width }
 }
 
 #[cfg(test)]
@@ -256,12 +265,12 @@ error: unknown key `max_mn`
     #[test]
     fn a_long_line_is_shown_in_part() {
         let line = format!("{}HERE{}", "a".repeat(500), "b".repeat(500));
-        let (shown, indent, width) = window(&line, 501, 4);
+        let Window { text: shown, indent, width } = window(&line, 501, 4);
         let underlined: String = shown.chars().skip(indent).take(width).collect();
         assert_eq!(underlined, "HERE");
         assert!(shown.chars().count() <= EXCERPT_MAX + 2, "{shown}");
-        assert_eq!(window("", 1, 1), (String::new(), 0, 1));
-        assert_eq!(window("ab", 9, 3), ("ab".to_owned(), 2, 1));
+        assert_eq!(window("", 1, 1), Window { text: String::new(), indent: 0, width: 1 });
+        assert_eq!(window("ab", 9, 3), Window { text: "ab".to_owned(), indent: 2, width: 1 });
     }
 
     #[test]

@@ -129,17 +129,18 @@ fn single(arguments: &ForecastArguments, session: &Session, run: &Run) -> Result
     bar.finish();
     let found = found.map_err(|error| failure(error, session))?;
     session.note(format!("{} forks in {:.1} s", settings.n_forks, stopwatch.elapsed().as_secs_f64()));
-    let shown = (&found, arguments.forks.interval, &settings);
+    let level = arguments.forks.interval;
     let page = match &arguments.page {
         Some(path) => {
-            Some((&**path, page::page(&forecasted::on_page(&found), forecasted::beside(run, shown)?)))
+            let beside = forecasted::beside(run, &found, level, &settings)?;
+            Some((&**path, page::page(&forecasted::on_page(&found), beside)))
         }
         None => None,
     };
     if print_page(session, &page)? {
         return Ok(());
     }
-    forecasted::show(session, run, shown)?;
+    forecasted::show(session, run, &found, level, &settings)?;
     write_page(session, &page)
 }
 
@@ -157,7 +158,7 @@ fn calibration(arguments: &ForecastArguments, session: &Session, run: &Run) -> R
     session.note(format!("{} times in {:.1} s", found.n_times, stopwatch.elapsed().as_secs_f64()));
     let page = match &arguments.page {
         Some(path) => {
-            let beside = calibrated::beside(run, (&found, &plan, &settings))?;
+            let beside = calibrated::beside(run, &found, &plan, &settings)?;
             Some((&**path, page::calibration_page(&calibrated::on_page(&found, &settings), beside)))
         }
         None => None,
@@ -165,7 +166,7 @@ fn calibration(arguments: &ForecastArguments, session: &Session, run: &Run) -> R
     if print_page(session, &page)? {
         return Ok(());
     }
-    calibrated::show(session, run, (&found, &plan, &settings))?;
+    calibrated::show(session, run, &found, &plan, &settings)?;
     write_page(session, &page)
 }
 

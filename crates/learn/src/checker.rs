@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::environment::{Environment, Refused, Status};
+use crate::environment::{Environment, Refused, Status, Transition};
 use apportion::workload::random::{SeedStreams, Stream};
 
 /// A rule that every environment must follow.
@@ -188,8 +188,17 @@ fn check_spaces<E: Environment>(environment: &E, report: &mut CheckReport) -> bo
 struct Episode {
     seen: Vec<Seen>,
     actions: Vec<usize>,
-    /// Transitions: (bits of the reward, rounds, whether it counts, status).
-    outcomes: Vec<(u32, u32, bool, Status)>,
+    outcomes: Vec<SeenTransition>,
+}
+
+/// A transition as it is compared.
+#[derive(Clone, Debug, PartialEq)]
+struct SeenTransition {
+    /// The bits of the reward.
+    reward: u32,
+    rounds: u32,
+    counts: bool,
+    status: Status,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -262,7 +271,7 @@ impl Trial<'_> {
             let Some(action) = actions.next() else { break };
             episode.actions.push(*action);
             let Ok(transition) = environment.step(*action) else { break };
-            episode.outcomes.push(shown(transition));
+            episode.outcomes.push(SeenTransition::of(&transition));
         }
         episode
     }
@@ -281,7 +290,7 @@ impl Trial<'_> {
             }
         };
         self.report.n_steps += 1;
-        episode.outcomes.push(shown(transition));
+        episode.outcomes.push(SeenTransition::of(&transition));
         if !transition.reward.is_finite() {
             let reward = transition.reward;
             self.report.complain(Rule::Reward, || format!("seed {seed}, step {step}: reward {reward}"));
@@ -406,8 +415,15 @@ impl Trial<'_> {
     }
 }
 
-fn shown(transition: crate::environment::Transition) -> (u32, u32, bool, Status) {
-    (transition.reward.to_bits(), transition.rounds, transition.counts, transition.status)
+impl SeenTransition {
+    fn of(transition: &Transition) -> Self {
+        Self {
+            reward: transition.reward.to_bits(),
+            rounds: transition.rounds,
+            counts: transition.counts,
+            status: transition.status,
+        }
+    }
 }
 
 #[cfg(test)]

@@ -55,7 +55,9 @@ pub struct NotHeld {
 /// If a job cannot be written, is not read back as it is, or `out` cannot be written to; `out` then holds a part.
 pub fn write_jobs(
     out: &mut dyn io::Write,
-    (converter, log, converted): (&Converter<'_>, &Reading, &Converted),
+    converter: &Converter<'_>,
+    log: &Reading,
+    converted: &Converted,
     form: TraceForm,
     throughputs: &Throughputs,
 ) -> Result<NotHeld, WriteError> {

@@ -41,7 +41,7 @@ struct Answer {
 /// The objective's value with its proof, recomputed from the shares that are given, whichever solver found them.
 #[pyclass(frozen, module = "apportion")]
 #[derive(Debug)]
-pub(crate) struct Certificate(Proof);
+pub(crate) struct ObjectiveCertificate(Proof);
 
 /// State of a certificate.
 #[derive(Clone, Debug, FromPyObject, IntoPyObject)]
@@ -73,7 +73,7 @@ impl Proof {
 }
 
 #[pymethods]
-impl Certificate {
+impl ObjectiveCertificate {
     #[staticmethod]
     fn _rebuilt(state: Proof) -> Self {
         Self(state)
@@ -142,7 +142,7 @@ impl Certificate {
     fn __repr__(&self) -> String {
         let Proof { sense, value, bound, gap, .. } = &self.0;
         let proven = if self.0.optimal { "proven optimal" } else { "NOT proven optimal" };
-        format!("<Certificate: {sense} {value}, bound {bound}, gap {gap:.1e}, {proven}>")
+        format!("<ObjectiveCertificate: {sense} {value}, bound {bound}, gap {gap:.1e}, {proven}>")
     }
 }
 
@@ -273,8 +273,8 @@ impl Decision {
 
     /// The proof of the objective; None for rules, which have none.
     #[getter]
-    fn certificate(&self) -> Option<Certificate> {
-        self.answer.certificate.clone().map(Certificate)
+    fn certificate(&self) -> Option<ObjectiveCertificate> {
+        self.answer.certificate.clone().map(ObjectiveCertificate)
     }
 
     /// How it was solved: strategy and reason, backend, wall seconds, size, …; None for rules.
@@ -301,7 +301,7 @@ impl Decision {
         let n = self.answer.throughput.len();
         let proof = match &self.answer.certificate {
             None => "a rule, without an objective".to_owned(),
-            Some(proof) => Certificate(proof.clone()).__repr__(),
+            Some(proof) => ObjectiveCertificate(proof.clone()).__repr__(),
         };
         format!("<Decision of `{}` for {n} jobs: {proof}>", self.answer.policy)
     }

@@ -29,7 +29,7 @@ use pyo3::prelude::*;
 #[pymodule]
 mod _native {
     #[pymodule_export]
-    use crate::decision::{Certificate, Decision};
+    use crate::decision::{Decision, ObjectiveCertificate};
     #[pymodule_export]
     use crate::ending::_end;
     #[pymodule_export]

@@ -78,8 +78,26 @@ macro_rules! unrolled {
     };
 }
 
-/// A vertex of one job: its cost, the time fractions, and the dual price of throughput.
-type Vertex<const K: usize> = (f64, [f64; K], f64);
+/// A vertex of one job.
+#[derive(Clone, Copy)]
+struct Vertex<const K: usize> {
+    cost: f64,
+    /// Time fraction on each type.
+    part: [f64; K],
+    /// Dual price of required throughput.
+    price: f64,
+}
+
+/// Dual prices of one job, and the lower bound on its cost that they prove.
+#[derive(Clone, Copy)]
+struct ProvenBound {
+    /// −∞ where the prices prove none.
+    value: f64,
+    /// Dual price of required throughput.
+    price: f64,
+    /// Dual price of all of the job's time.
+    time: f64,
+}
 
 impl<const K: usize> JobsX8<'_, K> {
     /// The subproblem in lane `i`.
@@ -102,7 +120,7 @@ pub(super) fn cheapest<const K: usize>(jobs: &JobsX8<'_, K>) -> Best<K> {
     let mut best = Best::NONE;
     for i in 0..LANES {
         let one = jobs.lane(i);
-        best.set_lane(i, one.cheapest_on_two_types(one.cheapest_on_one_type(OneJob::INFEASIBLE)));
+        best.set_lane(i, one.cheapest_on_two_types(one.cheapest_on_one_type(Vertex::INFEASIBLE)));
     }
     best
 }
@@ -119,7 +137,7 @@ pub(super) fn cheapest_above<const K: usize>(jobs: &JobsX8<'_, K>) -> Best<K> {
         best.set_lane(
             i,
             one.cheapest_on_two_types(
-                one.cheapest_all_the_time(one.cheapest_on_one_type(OneJob::INFEASIBLE)),
+                one.cheapest_all_the_time(one.cheapest_on_one_type(Vertex::INFEASIBLE)),
             ),
         );
     }
@@ -136,7 +154,7 @@ pub(super) fn cheapest_or_none<const K: usize>(jobs: &JobsX8<'_, K>, due: &F64x8
     let mut best = Best::NONE;
     for i in 0..LANES {
         let one = jobs.lane(i);
-        let none = if due.0[i] > 0.0 { OneJob::INFEASIBLE } else { (0.0, [0.0; K], 0.0) };
+        let none = if due.0[i] > 0.0 { Vertex::INFEASIBLE } else { Vertex::NO_TIME };
         best.set_lane(i, one.cheapest_on_two_types(one.cheapest_on_one_type(none)));
     }
     best
@@ -175,8 +193,8 @@ impl<const K: usize> Best<K> {
 
     /// Writes a vertex to lane `i`.
     #[inline(always)]
-    fn set_lane(&mut self, i: usize, (value, part, price): Vertex<K>) {
-        self.value.0[i] = value;
+    fn set_lane(&mut self, i: usize, Vertex { cost, part, price }: Vertex<K>) {
+        self.value.0[i] = cost;
         self.price.0[i] = price;
         for (lane, part) in self.part.iter_mut().zip(part) {
             lane.0[i] = part;
@@ -189,19 +207,47 @@ impl Proof {
     const NONE: Self =
         Self { value: F64x8([f64::NEG_INFINITY; LANES]), price: F64x8::ZERO, time: F64x8::ZERO };
 
-    /// Writes a bound, the price of throughput and the price of time to lane `i`.
+    /// Writes a bound to lane `i`.
     #[inline(always)]
-    fn set_lane(&mut self, i: usize, (value, price, time): (f64, f64, f64)) {
+    fn set_lane(&mut self, i: usize, ProvenBound { value, price, time }: ProvenBound) {
         self.value.0[i] = value;
         self.price.0[i] = price;
         self.time.0[i] = time;
     }
 }
 
-impl<const K: usize> OneJob<K> {
+impl<const K: usize> Vertex<K> {
+    /// No time at all, at no cost.
+    const NO_TIME: Self = Self { cost: 0.0, part: [0.0; K], price: 0.0 };
     /// A vertex of infinite cost.
-    const INFEASIBLE: Vertex<K> = (f64::INFINITY, [0.0; K], 0.0);
+    const INFEASIBLE: Self = Self { cost: f64::INFINITY, ..Self::NO_TIME };
 
+    /// The cheaper of two vertices, this one where they cost the same.
+    #[inline(always)]
+    fn or_cheaper(self, other: Self) -> Self {
+        let taken = other.cost < self.cost;
+        Self {
+            cost: if taken { other.cost } else { self.cost },
+            part: array::from_fn(|j| if taken { other.part[j] } else { self.part[j] }),
+            price: if taken { other.price } else { self.price },
+        }
+    }
+}
+
+impl ProvenBound {
+    /// The larger of two bounds, this one where they are equal.
+    #[inline(always)]
+    fn or_larger(self, other: Self) -> Self {
+        let taken = other.value > self.value;
+        Self {
+            value: if taken { other.value } else { self.value },
+            price: if taken { other.price } else { self.price },
+            time: if taken { other.time } else { self.time },
+        }
+    }
+}
+
+impl<const K: usize> OneJob<K> {
     /// The cheapest of `best` and, for every type, the time on it that gives exactly the required throughput.
     #[inline(always)]
     fn cheapest_on_one_type(&self, mut best: Vertex<K>) -> Vertex<K> {
@@ -211,9 +257,9 @@ impl<const K: usize> OneJob<K> {
                     let inverse = 1.0 / self.speed[$j];
                     let x = self.required * inverse;
                     let fits = if self.speed[$j] > 0.0 { x } else { f64::INFINITY };
-                    let value = if fits <= 1.0 + TIME_ROUNDING { self.cost[$j] * x } else { f64::INFINITY };
+                    let cost = if fits <= 1.0 + TIME_ROUNDING { self.cost[$j] * x } else { f64::INFINITY };
                     let part = array::from_fn(|other| if other == $j { x } else { 0.0 });
-                    best = cheaper_vertex(best, (value, part, self.cost[$j] * inverse));
+                    best = best.or_cheaper(Vertex { cost, part, price: self.cost[$j] * inverse });
                 }
             };
         }
@@ -228,9 +274,9 @@ impl<const K: usize> OneJob<K> {
             ($j:tt) => {
                 if $j < K {
                     let fits = if self.speed[$j] > 0.0 { self.speed[$j] } else { -1.0 };
-                    let value = if fits >= self.required { self.cost[$j] } else { f64::INFINITY };
+                    let cost = if fits >= self.required { self.cost[$j] } else { f64::INFINITY };
                     let part = array::from_fn(|other| if other == $j { 1.0 } else { 0.0 });
-                    best = cheaper_vertex(best, (value, part, 0.0));
+                    best = best.or_cheaper(Vertex { cost, part, price: 0.0 });
                 }
             };
         }
@@ -253,11 +299,12 @@ impl<const K: usize> OneJob<K> {
                     let slowest = if one < other { one } else { other };
                     let least = if slowest > 0.0 { least } else { -1.0 };
                     let least = if gap > SAME_SPEED * (one + other) { least } else { -1.0 };
-                    let value = self.cost[$j] * x + self.cost[$l] * y;
-                    let value = if least >= -TIME_ROUNDING { value } else { f64::INFINITY };
+                    let cost = self.cost[$j] * x + self.cost[$l] * y;
+                    let cost = if least >= -TIME_ROUNDING { cost } else { f64::INFINITY };
                     let of_one = |at| if at == $j { x } else { 0.0 };
                     let part = array::from_fn(|at| if at == $l { y } else { of_one(at) });
-                    best = cheaper_vertex(best, (value, part, (self.cost[$j] - self.cost[$l]) * inverse));
+                    let price = (self.cost[$j] - self.cost[$l]) * inverse;
+                    best = best.or_cheaper(Vertex { cost, part, price });
                 }
             };
         }
@@ -265,10 +312,10 @@ impl<const K: usize> OneJob<K> {
         best
     }
 
-    /// The bound that a dual price of throughput proves, −∞ for a price below 0; the price; and the least dual price of time that
-    /// is feasible with it.
+    /// The bound that a dual price of throughput proves with the least dual price of time that is feasible with it; −∞ for a
+    /// price below 0.
     #[inline(always)]
-    fn proof(&self, price: f64) -> (f64, f64, f64) {
+    fn proof(&self, price: f64) -> ProvenBound {
         let mut time = 0.0;
         macro_rules! count {
             ($j:tt) => {
@@ -281,24 +328,24 @@ impl<const K: usize> OneJob<K> {
         }
         unrolled!(types count);
         let value = price * self.required - time;
-        (if price >= 0.0 { value } else { f64::NEG_INFINITY }, price, time)
+        ProvenBound { value: if price >= 0.0 { value } else { f64::NEG_INFINITY }, price, time }
     }
 
-    /// The largest bound that dual prices prove, with the prices of throughput and of time. At a vertex of the dual, the price
+    /// The largest bound that dual prices prove. At a vertex of the dual, the price
     /// of throughput is 0, or makes the constraint of one type tight at a time price of 0, or those of two types.
     #[inline(always)]
-    fn best_proof(&self) -> (f64, f64, f64) {
+    fn best_proof(&self) -> ProvenBound {
         let mut best = self.proof(0.0);
         macro_rules! attempt {
             (($j:tt $l:tt)) => {
                 if $l < K {
                     let apart = self.speed[$j] - self.speed[$l];
-                    best = larger_bound(best, self.proof((self.cost[$j] - self.cost[$l]) / apart));
+                    best = best.or_larger(self.proof((self.cost[$j] - self.cost[$l]) / apart));
                 }
             };
             ($j:tt) => {
                 if $j < K {
-                    best = larger_bound(best, self.proof(self.cost[$j] / self.speed[$j]));
+                    best = best.or_larger(self.proof(self.cost[$j] / self.speed[$j]));
                 }
             };
         }
@@ -306,22 +353,6 @@ impl<const K: usize> OneJob<K> {
         unrolled!(pairs attempt);
         best
     }
-}
-
-/// The cheaper of two vertices, the first where they cost the same.
-#[inline(always)]
-fn cheaper_vertex<const K: usize>(best: Vertex<K>, other: Vertex<K>) -> Vertex<K> {
-    let taken = other.0 < best.0;
-    let part = array::from_fn(|j| if taken { other.1[j] } else { best.1[j] });
-    (if taken { other.0 } else { best.0 }, part, if taken { other.2 } else { best.2 })
-}
-
-/// The larger of two bounds with its prices, the first where they are equal.
-#[inline(always)]
-fn larger_bound(best: (f64, f64, f64), other: (f64, f64, f64)) -> (f64, f64, f64) {
-    let taken = other.0 > best.0;
-    let of = |best: f64, other: f64| if taken { other } else { best };
-    (of(best.0, other.0), of(best.1, other.1), of(best.2, other.2))
 }
 
 #[cfg(test)]

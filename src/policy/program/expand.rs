@@ -7,7 +7,7 @@ use crate::index::{Id, JobIndex};
 use crate::policy::program::reduce::Reduced;
 use crate::problem::Problem;
 use crate::program::Column;
-use crate::program::classes::Division;
+use crate::program::classes::{DividedPair, Division};
 use crate::workload::Combination;
 
 /// The number of first jobs with pairs that are sorted at a time, so that the pairs stay in caches. It is small in
@@ -190,7 +190,7 @@ impl ClassPair<'_> {
     /// The next pair of the division.
     #[inline]
     fn advance(&mut self) -> Option<JobPair> {
-        let (a, b, fraction) = self.division.as_mut()?.next()?;
+        let DividedPair { a, b, fraction } = self.division.as_mut()?.next()?;
         let (one, other) = (self.jobs[0][a], self.jobs[1][b]);
         Some(JobPair { first: one.min(other), second: one.max(other), place: self.place, fraction })
     }

@@ -152,9 +152,9 @@ pub(super) fn use_idle(
         let slower = |other: &usize| speed(*other) < speed(*at) && filled[*other] > 0.0;
         // The slowest first, after the member's unused idle time.
         let slower: Vec<usize> = ranked.behind().iter().rev().copied().filter(slower).collect();
-        let slower = slower.into_iter().map(|from| (from, filled[from]));
+        let slower = slower.into_iter().map(|from| Move { from: Some(from), time: filled[from] });
         let moves = moves(idle[kind] / size, free[member].max(0.0), slower);
-        let gain = |(from, time): &(Option<usize>, f64)| (speed(*at) - from.map_or(0.0, speed)) * time;
+        let gain = |Move { from, time }: &Move| (speed(*at) - from.map_or(0.0, speed)) * time;
         let gained: f64 = moves.iter().map(gain).sum();
         if gained <= least * throughput[member] {
             continue;
@@ -165,7 +165,7 @@ pub(super) fn use_idle(
             filled = before;
             continue;
         }
-        for (from, time) in moves {
+        for Move { from, time } in moves {
             idle[kind] -= size * time;
             if let Some(from) = from {
                 idle[bound.columns()[from].worker_type] += size * time;
@@ -189,15 +189,21 @@ fn is_no_worse(bound: &BoundObjective<'_>, class_time: &[f64], before: &[f64]) -
     }
 }
 
-/// Class time that fits into `room`, by its sources: `free` time, of source `None`, then that of columns.
-fn moves(mut room: f64, free: f64, columns: impl Iterator<Item = (usize, f64)>) -> Vec<(Option<usize>, f64)> {
-    let sources = [(None, free)].into_iter().chain(columns.map(|(from, time)| (Some(from), time)));
-    let part = |(from, time): (Option<usize>, f64)| {
-        let moved = room.min(time);
-        room -= moved;
-        (from, moved)
+/// Class time that moves to a column.
+struct Move {
+    /// The column that it comes from; none if it was not used.
+    from: Option<usize>,
+    time: f64,
+}
+
+/// The moves that fit into `room`: of the `free` time, then of those in `columns`, as much as there is.
+fn moves(mut room: f64, free: f64, columns: impl Iterator<Item = Move>) -> Vec<Move> {
+    let part = |Move { from, time }: Move| {
+        let time = room.min(time);
+        room -= time;
+        Move { from, time }
     };
-    sources.map(part).collect()
+    [Move { from: None, time: free }].into_iter().chain(columns).map(part).collect()
 }
 
 /// A check that class times exceed no constraint by more than `class_time` does.
@@ -207,9 +213,9 @@ fn constraints_kept(bound: &BoundObjective<'_>, class_time: &[f64]) -> impl Fn(&
     move |time| excesses(time).iter().zip(&most).all(|(excess, most)| *excess <= most.max(0.0))
 }
 
-/// Moves class time to a column, from other columns or from time that was not used.
-fn move_time(class_time: &mut [f64], to: usize, moves: &[(Option<usize>, f64)]) {
-    for (from, time) in moves {
+/// Moves class time to a column.
+fn move_time(class_time: &mut [f64], to: usize, moves: &[Move]) {
+    for Move { from, time } in moves {
         class_time[to] += time;
         if let Some(from) = from {
             class_time[*from] -= time;

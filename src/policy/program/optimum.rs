@@ -53,8 +53,8 @@ pub(super) enum Refinement {
     Utilization,
     /// The analytic centre over jobs, found by a program over their classes.
     Centre,
-    /// The optimum at which an interior-point method ends, where a backend was named or the program has cones.
-    InteriorPoint,
+    /// An optimum near the centre, at which an interior-point method ends: where a backend was named or the program has cones.
+    NearCentre,
 }
 
 impl Refinement {
@@ -65,13 +65,13 @@ impl Refinement {
             Refine::Utilization => Self::Utilization,
             Refine::WaterFilling | Refine::None => Self::Any,
             Refine::Interior if is_linear && options.backend.is_none() => Self::Centre,
-            Refine::Interior => Self::InteriorPoint,
+            Refine::Interior => Self::NearCentre,
         }
     }
 
     /// Whether jobs have time in every column where they may: at the centre or where an interior-point method ends.
-    pub(super) fn is_interior(self) -> bool {
-        matches!(self, Self::Centre | Self::InteriorPoint)
+    pub(super) fn is_central(self) -> bool {
+        matches!(self, Self::Centre | Self::NearCentre)
     }
 }
 

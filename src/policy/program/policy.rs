@@ -94,10 +94,10 @@ impl ProgramPolicy {
         if options.discounted && !discount::fits(&options) {
             return Err(ProgramPolicyError::NotDiscountable);
         }
-        let prune = !refinement.is_interior() && objective.reads_throughput_only();
+        let prune = !refinement.is_central() && objective.reads_throughput_only();
         let isolated_time = data.iter().any(|name| name == "isolated_elapsed").then(IsolatedTime::default);
         // Where the answer is a centre, programs before it may end at any optimum.
-        let usual = options.backend.is_none() && refinement != Refinement::InteriorPoint;
+        let usual = options.backend.is_none() && refinement != Refinement::NearCentre;
         let interior_point = usual.then(|| registry::backend("clarabel")).transpose()?;
         let simplex: Option<Box<dyn Backend>> =
             if usual { Some(Box::new(Simplex::forgetful())) } else { None };
@@ -189,7 +189,7 @@ impl ProgramPolicy {
         let clock = Stopwatch::start();
         let before = self.solver.report().seconds;
         // A named backend ends near the centre of its program, so that program is over jobs.
-        let classes = self.refinement != Refinement::InteriorPoint || self.options.backend.is_none();
+        let classes = self.refinement != Refinement::NearCentre || self.options.backend.is_none();
         let objective = self.options.objective.clone();
         let mut columns =
             self.program_columns(problem, &objective, &self.selection(isolated_elapsed, &[], classes))?;
@@ -375,7 +375,7 @@ impl ProgramPolicy {
         solved: &Optimum,
     ) -> Result<Decision, PolicyError> {
         let (reduced, bound) = (columns.reduced(), columns.bound());
-        let Rounded { class_time, share_min } = if self.refinement.is_interior() {
+        let Rounded { class_time, share_min } = if self.refinement.is_central() {
             Rounded {
                 class_time: solved.class_time.iter().map(|time| time.max(0.0)).collect(),
                 share_min: None,
@@ -446,7 +446,7 @@ fn chains(options: &ProgramOptions) -> Result<(Chain, Chain), SolveError> {
     let linear = registry::default_chain(&program);
     Ok(match (&options.backend, Refinement::of(options)) {
         (Some(name), _) => (registry::led_by(name, linear)?, registry::led_by(name, conic)?),
-        (None, Refinement::InteriorPoint) => (registry::interior_chain(&program), conic),
+        (None, Refinement::NearCentre) => (registry::central_chain(&program), conic),
         (None, _) => (linear, conic),
     })
 }

@@ -180,9 +180,8 @@ impl<'a> Keys<'a> {
     pub(super) fn gather<'k>(&self, classes: Classes, key: impl Fn(usize) -> &'k [u64]) -> Reduced {
         let (problem, selection) = (self.problem, self.selection);
         let (n, k) = (classes.len(), problem.n_types());
-        let names = selection.data.iter().map(|name| (name, Datum::of(name, problem)));
-        let mut data: Vec<(&String, Datum<'_>, Vec<f64>)> =
-            names.map(|(name, datum)| (name, datum, Vec::with_capacity(n))).collect();
+        let mut data: Vec<(Datum<'_>, Vec<f64>)> =
+            selection.data.iter().map(|name| (Datum::of(name, problem), Vec::with_capacity(n))).collect();
         let mut scale_factor = Vec::with_capacity(n);
         let mut throughput = Vec::with_capacity(n * k);
         let mut equal_share = Vec::with_capacity(n);
@@ -198,7 +197,7 @@ impl<'a> Keys<'a> {
             scale_factor.push(f64::from(size));
             equal_share.push(equal);
             let of = ClassData { problem, scale_factor: size, throughput: row, equal_share: equal };
-            for (_, datum, values) in &mut data {
+            for (datum, values) in &mut data {
                 values.push(match datum {
                     Datum::Derived(value) => value(&of),
                     _ => columns.next().unwrap_or(f64::NAN),
@@ -218,7 +217,7 @@ impl<'a> Keys<'a> {
             oversized: selection.fidelity == Fidelity::Published,
             capacity: types.iter().map(|kind| f64::from(kind.n_workers)).collect(),
             multiplicity: classes.multiplicity(),
-            data: data.into_iter().map(|(name, _, values)| (name.clone(), values)).collect(),
+            data: selection.data.iter().cloned().zip(data.into_iter().map(|(_, values)| values)).collect(),
             type_data: prices.map(|prices| ("price".to_owned(), prices)).into_iter().collect(),
             worker_types: types.iter().map(|kind| kind.name.clone()).collect(),
             scale_factor,

@@ -318,7 +318,7 @@ fn unfit(policy: &ProgramPolicy, problem: &Problem) -> Option<&'static str> {
         () if policy.droppable => Some("it may drop constraints of single jobs"),
         () if options.discounted => Some("it decides once more for every job that is there"),
         () if options.hierarchical && in_order() => Some("an entity serves its jobs in order"),
-        () if policy.refinement == Refinement::InteriorPoint && options.backend.is_some() => {
+        () if policy.refinement == Refinement::NearCentre && options.backend.is_some() => {
             Some("the backend that it names ends at the centre over jobs, not over classes")
         }
         () => None,

@@ -131,7 +131,7 @@ impl Task<'_, '_> {
                 let throughputs: Vec<f64> = (0..n).map(|member| required(member, found.value)).collect();
                 self.centre_at(solver, &throughputs)?
             }
-            Refinement::InteriorPoint => {
+            Refinement::NearCentre => {
                 // With every demand a floor, the program has no objective: an interior-point method ends well inside.
                 let is_minimized = self.columns.objective().sense() == Sense::Minimize;
                 let eased = if is_minimized { INTERIOR_EASING } else { -INTERIOR_EASING };

@@ -272,7 +272,7 @@ pub(super) fn pricing_limits(
     asked: Option<Strategy>,
 ) -> PricingLimits {
     let is_conic = objective.route() == Route::Conic;
-    if refinement == Refinement::InteriorPoint || is_conic || objective.reads_time() {
+    if refinement == Refinement::NearCentre || is_conic || objective.reads_time() {
         return PricingLimits::UNPRICED;
     }
     match asked {
@@ -397,7 +397,7 @@ fn levels_are_proportional(bound: &BoundObjective<'_>) -> bool {
 fn form(task: &Task<'_, '_>, solver: &SolverContext) -> Result<(), Unfit> {
     let bound = task.columns.bound();
     let objective = task.columns.objective();
-    if task.refinement.is_interior() {
+    if task.refinement.is_central() {
         return Err(Unfit::Interior);
     }
     may_replace_program(solver)?;

@@ -20,7 +20,7 @@ pub use curvature::{Curvature, Shape, shape};
 pub use dimension::Dimension;
 pub use error::{ExpressionError, ExpressionErrorKind};
 pub use functions::{Domain, Fold, Function, FunctionRule, Reduction};
-pub use parser::{Scope, parse, parse_comparison};
+pub use parser::{ComparedSides, Scope, parse, parse_comparison};
 pub use sign::Sign;
 pub use vocabulary::{Absent, Atom, Measure, Source, Subject, Variable, Vocabulary};
 

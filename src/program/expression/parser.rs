@@ -43,6 +43,17 @@ pub fn parse(text: &str, vocabulary: &Vocabulary, scope: Scope) -> Result<Expr, 
     Ok(expression)
 }
 
+/// A comparison of two expressions.
+#[derive(Clone, Debug)]
+pub struct ComparedSides {
+    /// The expression on the left.
+    pub left: Expr,
+    /// The sign between them.
+    pub comparison: Comparison,
+    /// The expression on the right.
+    pub right: Expr,
+}
+
 /// Reads a comparison of two expressions.
 ///
 /// # Errors
@@ -51,7 +62,7 @@ pub fn parse_comparison(
     text: &str,
     vocabulary: &Vocabulary,
     scope: Scope,
-) -> Result<(Expr, Comparison, Expr), ExpressionError> {
+) -> Result<ComparedSides, ExpressionError> {
     let mut parser = Parser::new(text, vocabulary, scope)?;
     let left = parser.sum()?;
     let Token::Compare(comparison) = *parser.token() else {
@@ -60,7 +71,7 @@ pub fn parse_comparison(
     parser.position += 1;
     let right = parser.sum()?;
     parser.end()?;
-    Ok((left, comparison, right))
+    Ok(ComparedSides { left, comparison, right })
 }
 
 struct Parser<'a> {

@@ -328,7 +328,15 @@ impl Variable {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Vocabulary {
     data: Vec<Atom>,
-    parameters: Vec<(String, f64, Dimension)>,
+    parameters: Vec<Parameter>,
+}
+
+/// A number with a name.
+#[derive(Clone, Debug, PartialEq)]
+struct Parameter {
+    name: String,
+    value: f64,
+    dimension: Dimension,
 }
 
 impl Default for Vocabulary {
@@ -355,13 +363,13 @@ impl Vocabulary {
     /// or is not a name, as for a column.
     pub fn add_parameter(&mut self, name: &str, value: f64, dimension: Dimension) -> Option<()> {
         let is_free = self.is_free(name);
-        is_free.then(|| self.parameters.push((name.to_owned(), value, dimension)))
+        is_free.then(|| self.parameters.push(Parameter { name: name.to_owned(), value, dimension }))
     }
 
     /// The value and dimension of the parameter with this name, if there is one.
     pub(super) fn parameter(&self, name: &str) -> Option<(f64, Dimension)> {
-        let found = self.parameters.iter().find(|(other, ..)| other == name);
-        found.map(|(_, value, dimension)| (*value, *dimension))
+        let found = self.parameters.iter().find(|parameter| parameter.name == name);
+        found.map(|parameter| (parameter.value, parameter.dimension))
     }
 
     /// Whether a name is valid and not taken.
@@ -407,7 +415,7 @@ impl Vocabulary {
         let functions = Function::ALL.iter().map(|function| Cow::Borrowed(function.name()));
         let reductions = Reduction::ALL.iter().map(|reduction| Cow::Owned(reduction.to_string()));
         let data = self.data.iter().chain([&OWNED_BY_ATOM]).map(|atom| Cow::Borrowed(&*atom.name));
-        let parameters = self.parameters.iter().map(|(name, ..)| Cow::Borrowed(&**name));
+        let parameters = self.parameters.iter().map(|parameter| Cow::Borrowed(&*parameter.name));
         variables.chain(functions).chain(reductions).chain(data).chain(parameters)
     }
 }

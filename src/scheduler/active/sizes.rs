@@ -7,6 +7,15 @@ use crate::policy::Resizable;
 use crate::problem::ProblemError;
 use crate::workload::Job;
 
+/// The size of a job with several, and the estimates of its throughput at that size.
+#[derive(Debug)]
+pub(crate) struct PresentSize {
+    job: JobId,
+    scale_factor: u32,
+    /// Steps/s alone that the policy is shown, [type]; empty if none was measured.
+    believed: Vec<f64>,
+}
+
 impl Table {
     /// Refuses sizes that the matrix does not have, or that no worker type of the cluster can run.
     pub(super) fn check_sizes(
@@ -94,19 +103,23 @@ impl Table {
     }
 
     /// The present sizes of the jobs with several sizes, and their estimates, to be [taken back](Self::take_back_sizes).
-    pub(crate) fn sizes_now(&self) -> Vec<(JobId, u32, Vec<f64>)> {
+    pub(crate) fn sizes_now(&self) -> Vec<PresentSize> {
         let with_sizes = self.jobs.iter().filter(|active| active.progress.job.sizes.len() > 1);
-        let now = |Progress { id, job, believed, .. }: &Progress| (*id, job.scale_factor, believed.clone());
+        let now = |Progress { id, job, believed, .. }: &Progress| PresentSize {
+            job: *id,
+            scale_factor: job.scale_factor,
+            believed: believed.clone(),
+        };
         with_sizes.map(|active| now(&active.progress)).collect()
     }
 
     /// Gives jobs their earlier sizes and estimates.
-    pub(crate) fn take_back_sizes(&mut self, sizes: Vec<(JobId, u32, Vec<f64>)>) {
-        for (id, size, believed) in sizes {
-            if let Some(position) = self.find(id)
-                && self.jobs[position].progress.job.scale_factor != size
+    pub(crate) fn take_back_sizes(&mut self, sizes: Vec<PresentSize>) {
+        for PresentSize { job, scale_factor, believed } in sizes {
+            if let Some(position) = self.find(job)
+                && self.jobs[position].progress.job.scale_factor != scale_factor
             {
-                self.resize(position, size);
+                self.resize(position, scale_factor);
                 self.jobs[position].progress.believed = believed;
             }
         }

@@ -1,6 +1,6 @@
 use super::*;
 use crate::program::{Range, Sense};
-use crate::solver::Certificate;
+use crate::solver::AnswerCertificate;
 use crate::solver::draws::Draws;
 
 /// Program that maximizes x₀ + x₁ + x₂ + t where the x share 1 and t is at most 2: every division of 1 is optimal.
@@ -30,7 +30,7 @@ fn optima_are_divided_by_weight() {
     for (value, expected) in answer.columns.iter().zip([0.25, 0.25, 0.5, 2.0]) {
         assert!((value - expected).abs() < 1e-6, "{:?}", answer.columns);
     }
-    assert!(Certificate::of(&program, &answer).optimal);
+    assert!(AnswerCertificate::of(&program, &answer).optimal);
     assert!((answer.row_duals[0] - 1.0).abs() < 1e-6 && (answer.row_duals[1] + 1.0).abs() < 1e-6);
 }
 
@@ -66,7 +66,7 @@ fn it_starts_inside_where_there_is_room() {
     let form = Form::of(&program, &weights(&[1.0; 3], &[1.0; 3])).unwrap();
     assert_eq!(interior_start(&form), [0.25, 0.25, 0.625, 0.5, 0.625, 1.375]);
     let answer = centred(&program, weights(&[1.0; 3], &[1.0; 3])).unwrap();
-    assert!(Certificate::of(&program, &answer).optimal && answer.iterations < 15, "{answer:?}");
+    assert!(AnswerCertificate::of(&program, &answer).optimal && answer.iterations < 15, "{answer:?}");
 }
 
 /// Program of three like jobs, alone and in pairs of themselves, on eight fast workers and eight slow ones: the highest level,
@@ -96,7 +96,7 @@ fn a_free_level_starts_below_what_the_other_columns_reach() {
     for (value, expected) in answer.columns.iter().zip([3.0, 0.0, 0.0, 0.0, 1.0]) {
         assert!((value - expected).abs() < 1e-6, "{:?}", answer.columns);
     }
-    assert!(Certificate::of(&program, &answer).optimal && answer.iterations < 15, "{answer:?}");
+    assert!(AnswerCertificate::of(&program, &answer).optimal && answer.iterations < 15, "{answer:?}");
 }
 
 #[test]
@@ -160,6 +160,6 @@ fn levels_of_pairs_are_centred() {
     for case in 0..300 {
         let (program, weights) = packed(&mut draws);
         let answer = centred(&program, weights).unwrap_or_else(|error| panic!("{case}: {error}"));
-        assert!(Certificate::of(&program, &answer).optimal, "{case}: {answer:?}");
+        assert!(AnswerCertificate::of(&program, &answer).optimal, "{case}: {answer:?}");
     }
 }

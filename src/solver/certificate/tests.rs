@@ -28,7 +28,7 @@ fn two_shares() -> Program {
 
 #[test]
 fn the_right_duals_prove_the_right_answer() {
-    let certificate = Certificate::of(&two_shares(), &answer(&[3.0, 1.0], &[2.0, 0.0]));
+    let certificate = AnswerCertificate::of(&two_shares(), &answer(&[3.0, 1.0], &[2.0, 0.0]));
     assert!(certificate.optimal, "{certificate:?}");
     assert!((certificate.bound - 11.0).abs() < 1e-12 && certificate.violation_max == 0.0, "{certificate:?}");
 }
@@ -47,7 +47,7 @@ fn a_status_proves_nothing() {
         ("a NaN", &[3.0, f64::NAN], &[2.0, 0.0]),
         ("a NaN dual", &[3.0, 1.0], &[f64::NAN, 0.0]),
     ] {
-        let certificate = Certificate::of(&program, &answer(columns, duals));
+        let certificate = AnswerCertificate::of(&program, &answer(columns, duals));
         assert!(!certificate.optimal, "{what}: {certificate:?}");
         assert!(certificate.bound >= 11.0, "{what} falsified the bound: {certificate:?}");
     }
@@ -57,9 +57,9 @@ fn a_status_proves_nothing() {
 fn an_answer_without_duals_is_certified_by_a_bound_from_elsewhere_only() {
     let program = two_shares();
     let silent = answer(&[3.0, 1.0], &[]);
-    assert_eq!(Certificate::of(&program, &silent).bound, f64::INFINITY);
-    assert!(Certificate::with_bound(&program, &silent, Some(11.0)).optimal);
-    assert!(!Certificate::with_bound(&program, &silent, Some(11.1)).optimal);
+    assert_eq!(AnswerCertificate::of(&program, &silent).bound, f64::INFINITY);
+    assert!(AnswerCertificate::with_bound(&program, &silent, Some(11.0)).optimal);
+    assert!(!AnswerCertificate::with_bound(&program, &silent, Some(11.1)).optimal);
 }
 
 #[test]
@@ -131,11 +131,11 @@ fn gaps_are_relative_to_small_objectives_too() {
     program.push_column(Range::NON_NEGATIVE, Range { lower: 0.0, upper: 1e-6 }, 1.0);
     program.push_column(share, share, 0.0);
     program.push_row(Range::at_most(0.0), [(0, 1.0), (1, -1e-7)]);
-    assert!(Certificate::of(&program, &answer(&[1e-7, 1.0], &[1.0])).optimal);
-    let worse = Certificate::of(&program, &answer(&[0.99e-7, 1.0], &[1.0]));
+    assert!(AnswerCertificate::of(&program, &answer(&[1e-7, 1.0], &[1.0])).optimal);
+    let worse = AnswerCertificate::of(&program, &answer(&[0.99e-7, 1.0], &[1.0]));
     assert!((worse.gap_relative - 0.01).abs() < 1e-6 && !worse.optimal, "{worse:?}");
     // an objective that only a violated row allows
-    let better = Certificate::of(&program, &answer(&[1.01e-7, 1.0], &[1.0]));
+    let better = AnswerCertificate::of(&program, &answer(&[1.01e-7, 1.0], &[1.0]));
     assert!(!better.optimal, "{better:?}");
 }
 

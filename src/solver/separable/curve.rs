@@ -101,8 +101,7 @@ impl Curve {
             }
             (ConeKind::SecondOrder, [t, middle, d]) => {
                 let (sum, difference) = (combined(t, d, 1.0), combined(t, d, -1.0));
-                let sides = [(&sum, &difference, true), (&difference, &sum, false)];
-                let curve = |(u, other, is_sum): (&Affine, &Affine, bool)| {
+                let curve = |u: &Affine, other: &Affine, is_sum: bool| {
                     if middle.terms.is_empty() && middle.constant != 0.0 {
                         Self::with(Shape::Inverse { root: middle.constant, is_sum }, other, u)
                     } else if other.terms.is_empty() && other.constant > 0.0 {
@@ -111,7 +110,10 @@ impl Curve {
                         None
                     }
                 };
-                sides.into_iter().filter_map(curve).collect()
+                [curve(&sum, &difference, true), curve(&difference, &sum, false)]
+                    .into_iter()
+                    .flatten()
+                    .collect()
             }
             _ => Vec::new(),
         }

@@ -1,7 +1,7 @@
 use super::curve::{Curve, Shape};
 use super::*;
 use crate::program::{Affine, Cone, ConeKind, Range, Sense};
-use crate::solver::certificate::Certificate;
+use crate::solver::certificate::AnswerCertificate;
 
 fn form(constant: f64, terms: &[(usize, f64)]) -> Affine {
     Affine { constant, terms: terms.to_vec() }
@@ -52,7 +52,7 @@ fn unlike(n: u32) -> Vec<f64> {
 /// Solves a program, and compares the answer with the known value and the known shares.
 fn check(program: &Program, value: f64, shares: impl Fn(usize) -> f64) -> Solution {
     let answer = Separable.solve(program, &Limits::default(), None).unwrap();
-    let certificate = Certificate::of(program, &answer);
+    let certificate = AnswerCertificate::of(program, &answer);
     assert_eq!(answer.termination, Termination::Optimal);
     // A multiplier of 1 beside one of 1e11, whose sum is rounded, costs some digits of what a small job is worth.
     assert!(certificate.gap_relative < 1e-7 && certificate.violation_max < 1e-10, "{certificate:?}");
@@ -144,7 +144,7 @@ fn the_worst_of_inverses_and_their_sum_agree_with_a_search() {
         let parts: Vec<f64> = (0..n).map(|job| 10.0_f64.powf(f64::from(job * 7 % 13) / 3.0)).collect();
         let program = with_worst(&costs, &parts);
         let answer = Separable.solve(&program, &Limits::default(), None).unwrap();
-        let certificate = Certificate::of(&program, &answer);
+        let certificate = AnswerCertificate::of(&program, &answer);
         assert!(certificate.gap_relative < 1e-7 && certificate.violation_max < 1e-8, "{certificate:?}");
         let expected = worst_by_search(&costs, &parts);
         assert!((certificate.primal / expected - 1.0).abs() < 1e-7, "{certificate:?} {expected}");
@@ -167,7 +167,7 @@ fn functions_of_the_same_number_are_tied_and_have_their_closed_form() {
     }
     let root: f64 = costs.iter().map(|cost| (1.5 * cost).sqrt()).sum();
     let answer = Separable.solve(&program, &Limits::default(), None).unwrap();
-    let certificate = Certificate::of(&program, &answer);
+    let certificate = AnswerCertificate::of(&program, &answer);
     assert_eq!(answer.termination, Termination::Optimal);
     assert!(certificate.gap_relative < 1e-7 && certificate.violation_max < 1e-10, "{certificate:?}");
     assert!((certificate.primal / (root * root) - 1.0).abs() < 1e-8, "{certificate:?}");

@@ -35,7 +35,11 @@ pub fn fit_resource(
         return Err(FitError::NoResource);
     }
     let pairs = MeasuredPairs::of(throughputs);
-    let shape = (pairs.worker_types.len(), pairs.job_types.len(), resources.len());
+    let layout = Layout {
+        n_types: pairs.worker_types.len(),
+        n_jobs: pairs.job_types.len(),
+        n_resources: resources.len(),
+    };
     let trial = Trial::new(&pairs.observations, &pairs.worker_types, settings)?;
     let variants = [
         ("resource, demands per worker type", Variant::PerWorkerType),
@@ -44,7 +48,7 @@ pub fn fit_resource(
     let candidates = variants
         .into_iter()
         .filter(|(_, variant)| *variant == Variant::PerWorkerType || pairs.worker_types.len() > 1)
-        .map(|(name, variant)| trial.try_out(name, |seen| Fitted::to(variant, seen, shape, settings)))
+        .map(|(name, variant)| trial.try_out(name, |seen| Fitted::to(variant, seen, &layout, settings)))
         .collect();
     let (fitted, report) = trial.choose(candidates);
     Ok((fitted.into_model(&pairs, resources), report))
@@ -55,8 +59,15 @@ struct MeasuredPairs {
     worker_types: Vec<String>,
     job_types: Vec<String>,
     observations: Vec<Observation>,
-    /// The pairs (worker type, job type, job type) that stand still together.
-    apart: Vec<(usize, usize, usize)>,
+    /// The pairs that stand still together.
+    apart: Vec<Apart>,
+}
+
+/// Two job types that stand still together on a worker type, by position, the first job type no higher than the second.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Apart {
+    worker_type: usize,
+    jobs: [usize; 2],
 }
 
 impl MeasuredPairs {
@@ -97,8 +108,9 @@ impl MeasuredPairs {
                     let alike = |a: &_| scale_factor(*a) == scale_factor(row);
                     let measured =
                         rows.iter().filter(|a| alike(a)).any(|a| rows.iter().any(|b| together(*a, *b)));
-                    if measured && !pairs.apart.contains(&(worker_type, job, neighbour)) {
-                        pairs.apart.push((worker_type, job, neighbour));
+                    let apart = Apart { worker_type, jobs: [job, neighbour] };
+                    if measured && !pairs.apart.contains(&apart) {
+                        pairs.apart.push(apart);
                     }
                 }
             }
@@ -120,19 +132,14 @@ struct Fitted {
 }
 
 impl Fitted {
-    fn to(
-        variant: Variant,
-        observations: &[Observation],
-        (n_types, n_jobs, n_resources): (usize, usize, usize),
-        settings: &FitSettings,
-    ) -> Self {
+    fn to(variant: Variant, observations: &[Observation], all: &Layout, settings: &FitSettings) -> Self {
         let groups: Vec<Vec<usize>> = match variant {
-            Variant::PerWorkerType => (0..n_types).map(|only| vec![only]).collect(),
-            Variant::Scaled => vec![(0..n_types).collect()],
+            Variant::PerWorkerType => (0..all.n_types).map(|only| vec![only]).collect(),
+            Variant::Scaled => vec![(0..all.n_types).collect()],
         };
         let mut fitted = Self { demands: Vec::new(), efficiency: Vec::new() };
         for group in groups {
-            let layout = Layout { n_types: group.len(), n_jobs, n_resources };
+            let layout = Layout { n_types: group.len(), ..*all };
             let first = group[0];
             let own: Vec<Observation> = observations
                 .iter()
@@ -142,7 +149,7 @@ impl Fitted {
             let best = layout.best_of_starts(&own, settings);
             for column in 0..group.len() {
                 fitted.efficiency.push(logistic(best[layout.efficiency(column)]));
-                let demands = (0..n_jobs).map(|job| layout.demands(&best, column, job)).collect();
+                let demands = (0..all.n_jobs).map(|job| layout.demands(&best, column, job)).collect();
                 fitted.demands.push(demands);
             }
         }
@@ -164,11 +171,11 @@ impl Fitted {
                 )
             };
             let name = |job: usize| pairs.job_types[job].clone();
-            let here = pairs.apart.iter().filter(|(worker_type, _, _)| *worker_type == column);
+            let here = pairs.apart.iter().filter(|apart| apart.worker_type == column);
             let shared = SharedWorker {
                 efficiency,
                 demands: demands.iter().enumerate().map(by_name).collect(),
-                cannot_share: here.map(|(_, job, other)| [name(*job), name(*other)]).collect(),
+                cannot_share: here.map(|apart| apart.jobs.map(name)).collect(),
             };
             worker_types.insert(pairs.worker_types[column].clone(), shared);
         }

@@ -92,7 +92,9 @@ impl LevelRow {
 pub(super) fn show(
     session: &Session,
     run: &Run,
-    (found, plan, settings): (&Calibration, &Plan, &Settings),
+    found: &Calibration,
+    plan: &Plan,
+    settings: &Settings,
 ) -> Result<(), Failure> {
     let levels: Vec<LevelRow> = found.rows().iter().map(LevelRow::of).collect();
     match session.output.format() {
@@ -130,7 +132,9 @@ pub(super) fn on_page(found: &Calibration, settings: &Settings) -> page::Calibra
 /// The texts of a page in addition to the numbers of a calibration.
 pub(super) fn beside(
     run: &Run,
-    (found, plan, settings): (&Calibration, &Plan, &Settings),
+    found: &Calibration,
+    plan: &Plan,
+    settings: &Settings,
 ) -> Result<Beside, Failure> {
     let levels: Vec<LevelRow> = found.rows().iter().map(LevelRow::of).collect();
     beside_of(run, for_people(&levels), &words(found, plan, settings))

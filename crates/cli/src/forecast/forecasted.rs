@@ -53,7 +53,9 @@ impl Answer for Forecasted<'_> {
 pub(super) fn show(
     session: &Session,
     run: &Run,
-    (found, level, settings): (&Forecast, f64, &Settings),
+    found: &Forecast,
+    level: f64,
+    settings: &Settings,
 ) -> Result<(), Failure> {
     match session.output.format() {
         OutputFormat::Json => session.output.answer(&Forecasted {
@@ -90,7 +92,9 @@ pub(super) fn on_page(found: &Forecast) -> page::Forecasted {
 /// The texts of a page in addition to the forecast's own numbers.
 pub(super) fn beside(
     run: &Run,
-    (found, level, settings): (&Forecast, f64, &Settings),
+    found: &Forecast,
+    level: f64,
+    settings: &Settings,
 ) -> Result<Beside, Failure> {
     let text = words(found, level, settings);
     beside_of(run, for_people(found, level), &text)

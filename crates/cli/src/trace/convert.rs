@@ -143,7 +143,7 @@ fn write_trace_of(
     }
     given.check_some(&report)?;
     let not_held = into(arguments, session, |out| {
-        write_jobs(out, (&converter, &given.log, &converted), form, throughputs)
+        write_jobs(out, &converter, &given.log, &converted, form, throughputs)
     })?;
     super::note_not_held(not_held.n_cut_steps, not_held.n_without_entity, session);
     Ok(())

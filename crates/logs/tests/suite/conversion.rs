@@ -181,7 +181,7 @@ fn what_is_written_is_read_back_in_pieces() {
     let converted = converter.convert(&log, None, None);
     for form in [TraceForm::Native, TraceForm::Gavel] {
         let mut text = Vec::new();
-        write_jobs(&mut text, (&converter, &log, &converted), form, &throughputs).unwrap();
+        write_jobs(&mut text, &converter, &log, &converted, form, &throughputs).unwrap();
         text.flush().unwrap();
         let source = Source::new("t", String::from_utf8(text).unwrap());
         let read = read_trace(&source, Some(&throughputs), TraceOrder::Refuse).unwrap();

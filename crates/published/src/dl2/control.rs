@@ -1,7 +1,7 @@
 //! Random actions, the control that learned policies must be compared with.
 
 use crate::dl2::observe::Window;
-use crate::dl2::published::Step;
+use crate::dl2::published::Addition;
 use crate::dl2::task::{Tasks, least_loaded};
 use crate::world::World;
 use apportion::workload::random::Stream;
@@ -23,7 +23,7 @@ impl RandomActions {
     }
 
     /// The next task; none ends the slot.
-    pub(super) fn next(&mut self, world: &World, tasks_max: u16) -> Step {
+    pub(super) fn next(&mut self, world: &World, tasks_max: u16) -> Option<Addition> {
         self.window.look(world);
         let weight = |job, kind: usize| {
             if Tasks::ALL[kind].is_allowed(world, job, tasks_max) { self.weights[kind] } else { 0.0 }
@@ -40,6 +40,6 @@ impl RandomActions {
         });
         let (job, kind) = chosen?;
         let tasks = Tasks::ALL[kind];
-        Some((job, tasks, least_loaded(world, job, tasks)?))
+        Some(Addition { job, tasks, server: least_loaded(world, job, tasks)? })
     }
 }

@@ -5,7 +5,7 @@
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
-use crate::dl2::published::Step;
+use crate::dl2::published::Addition;
 use crate::dl2::share_of;
 use crate::dl2::speeds::Dl2Speeds;
 use crate::dl2::task::{Tasks, any_server, least_loaded};
@@ -62,7 +62,7 @@ impl Optimus {
     }
 
     /// The next task; none ends the slot.
-    pub(super) fn next(&mut self, world: &World, speeds: &Dl2Speeds) -> Step {
+    pub(super) fn next(&mut self, world: &World, speeds: &Dl2Speeds) -> Option<Addition> {
         while let Some(Gain { seconds, job, tasks }) = self.heap.pop() {
             if seconds <= 0.0 {
                 return None;
@@ -87,7 +87,7 @@ impl Optimus {
             self.parts.extend_from_slice(world.parts(job));
             grow(&mut self.parts, tasks, server);
             self.push(world, speeds, job, held);
-            return Some((job, tasks, server));
+            return Some(Addition { job, tasks, server });
         }
         None
     }

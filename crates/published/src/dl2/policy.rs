@@ -5,7 +5,7 @@ use std::fmt;
 use crate::dl2::control::RandomActions;
 use crate::dl2::greedy::Optimus;
 use crate::dl2::observe::{ObservationKind, Window};
-use crate::dl2::published::{Drf, InOrder, Step, Tetris};
+use crate::dl2::published::{Addition, Drf, InOrder, Tetris};
 use crate::dl2::shares::Shares;
 use crate::dl2::speeds::Dl2Speeds;
 use crate::dl2::task::{Tasks, add, least_loaded};
@@ -136,14 +136,14 @@ impl Dl2Policy {
     /// The rule's next addition as an action of a window; *nothing*, the last action, if the rule adds nothing or adds to a job out
     /// of view.
     pub fn next_action(&mut self, world: &World, window: &Window) -> usize {
-        let action = self.step(world).and_then(|(job, tasks, _)| window.encode(job, tasks));
+        let action = self.step(world).and_then(|next| window.encode(next.job, next.tasks));
         action.unwrap_or(window.n_actions() - 1)
     }
 
-    fn step(&mut self, world: &World) -> Step {
+    fn step(&mut self, world: &World) -> Option<Addition> {
         while let Some(job) = self.to_start.pop() {
             if let Some(server) = least_loaded(world, job, Tasks::Bundle) {
-                return Some((job, Tasks::Bundle, server));
+                return Some(Addition { job, tasks: Tasks::Bundle, server });
             }
         }
         let most = self.tasks_max;
@@ -184,7 +184,7 @@ impl WorldPolicy for Dl2Policy {
 
     fn next(&mut self, world: &World) -> Decision<'_> {
         match self.step(world) {
-            Some((job, tasks, server)) => add(world, job, tasks, server, &mut self.parts),
+            Some(Addition { job, tasks, server }) => add(world, job, tasks, server, &mut self.parts),
             None => Decision::EndRound,
         }
     }

@@ -10,37 +10,62 @@ use crate::world::World;
 use crate::world::{N_RESOURCES, Slots};
 use apportion::index::{Id, JobId, ServerId};
 
-/// The next addition of a rule: (job, tasks, server). None ends the slot.
-pub(super) type Step = Option<(JobId, Tasks, ServerId)>;
+/// An addition of a rule: tasks of a job on a server.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Addition {
+    pub(super) job: JobId,
+    pub(super) tasks: Tasks,
+    pub(super) server: ServerId,
+}
+
+/// Jobs by (dominant share, arrival, id). Numbers are bits of floats of one sign, which have the same order.
+#[derive(Clone, Debug, Default)]
+pub(super) struct ByDominantShare(BinaryHeap<Reverse<(u64, u64, JobId)>>);
+
+impl ByDominantShare {
+    /// Begins a slot: all jobs, with nothing.
+    pub(super) fn begin(&mut self, world: &World) {
+        self.0.clear();
+        self.0.extend(world.active().iter().map(|job| Reverse((0, arrival(world, *job), *job))));
+    }
+
+    /// Takes out the first job.
+    pub(super) fn pop(&mut self) -> Option<JobId> {
+        self.0.pop().map(|Reverse((.., job))| job)
+    }
+
+    /// Puts a job back that gets another bundle; one with the most bundles leaves.
+    pub(super) fn put_back(&mut self, world: &World, job: JobId, bundles_max: u16) {
+        let n = world.tasks(job, Role::Worker) + 1;
+        if n < bundles_max {
+            self.0.push(Reverse((share_of(world, job, n, n).to_bits(), arrival(world, job), job)));
+        }
+    }
+}
 
 /// DRF as coded: one bundle to the job with the least (dominant share, arrival, id), until one does not fit on the least loaded
-/// server. A job with the most bundles leaves.
+/// server.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Drf {
-    /// Jobs by (dominant share, arrival, id). Numbers are bits of floats of one sign, which have the same order.
-    heap: BinaryHeap<Reverse<(u64, u64, JobId)>>,
+    jobs: ByDominantShare,
 }
 
 impl Drf {
-    /// Begins a slot: all jobs, with nothing.
+    /// Begins a slot.
     pub(super) fn begin(&mut self, world: &World) {
-        self.heap.clear();
-        self.heap.extend(world.active().iter().map(|job| Reverse((0, arrival(world, *job), *job))));
+        self.jobs.begin(world);
     }
 
     /// The next bundle; none ends the slot.
-    pub(super) fn next(&mut self, world: &World, bundles_max: u16) -> Step {
-        let Reverse((_, arrival, job)) = self.heap.pop()?;
+    pub(super) fn next(&mut self, world: &World, bundles_max: u16) -> Option<Addition> {
+        let job = self.jobs.pop()?;
         let server = least_loaded(world, job, Tasks::Bundle)?;
-        let n = world.tasks(job, Role::Worker) + 1;
-        if n < bundles_max {
-            self.heap.push(Reverse((share_of(world, job, n, n).to_bits(), arrival, job)));
-        }
-        Some((job, Tasks::Bundle, server))
+        self.jobs.put_back(world, job, bundles_max);
+        Some(Addition { job, tasks: Tasks::Bundle, server })
     }
 }
 
-pub(super) fn arrival(world: &World, job: JobId) -> u64 {
+fn arrival(world: &World, job: JobId) -> u64 {
     world.job(job).arrival_s.to_bits()
 }
 
@@ -64,12 +89,12 @@ impl InOrder {
     }
 
     /// The next bundle.
-    pub(super) fn next(&mut self, world: &World, bundles_max: u16) -> Step {
+    pub(super) fn next(&mut self, world: &World, bundles_max: u16) -> Option<Addition> {
         while world.tasks(*self.jobs.get(self.position)?, Role::Worker) >= bundles_max {
             self.position += 1;
         }
         let job = self.jobs[self.position];
-        Some((job, Tasks::Bundle, least_loaded(world, job, Tasks::Bundle)?))
+        Some(Addition { job, tasks: Tasks::Bundle, server: least_loaded(world, job, Tasks::Bundle)? })
     }
 }
 
@@ -90,13 +115,13 @@ impl Tetris {
     }
 
     /// The next bundle.
-    pub(super) fn next(&mut self, world: &World, bundles_max: u16) -> Step {
+    pub(super) fn next(&mut self, world: &World, bundles_max: u16) -> Option<Addition> {
         while self.server < world.servers().len() {
             let server = ServerId::from_index(self.server);
             if let Some(job) = best(world, server, bundles_max)
                 && world.fits(server, Tasks::Bundle.slots(world, job))
             {
-                return Some((job, Tasks::Bundle, server));
+                return Some(Addition { job, tasks: Tasks::Bundle, server });
             }
             self.server += 1;
         }

@@ -1,6 +1,6 @@
 //! Shares of slots in DL2's world: a job's sizes are (workers, parameter servers).
 
-use crate::dl2::published::Step;
+use crate::dl2::published::Addition;
 use crate::dl2::speeds::Dl2Speeds;
 use crate::dl2::task::{Tasks, any_server};
 use crate::world::N_RESOURCES;
@@ -38,7 +38,7 @@ impl Shares {
     }
 
     /// The next task: each job gets its size, or as much of it as there is room for, before the next job begins.
-    pub(super) fn next(&mut self, world: &World) -> Step {
+    pub(super) fn next(&mut self, world: &World) -> Option<Addition> {
         while let Some(&(job, wanted)) = self.wanted.last() {
             let step = missing(world, job, wanted);
             if step.is_some() {
@@ -83,13 +83,14 @@ fn spread(world: &World, tasks: Counts) -> Vec<Part> {
 }
 
 /// A task that a job lacks and that fits on some server: first one of both roles together, if it lacks both.
-fn missing(world: &World, job: JobId, wanted: Counts) -> Step {
+fn missing(world: &World, job: JobId, wanted: Counts) -> Option<Addition> {
     let lacks = |role: Role| world.tasks(job, role) < wanted[role.index()];
     let (worker, server) = (lacks(Role::Worker), lacks(Role::ParameterServer));
     let together = (worker && server).then_some(Tasks::Bundle);
     let apart = [(server, Tasks::ParameterServer), (worker, Tasks::Worker)];
     let kinds =
         together.into_iter().chain(apart.into_iter().filter(|(lacks, _)| *lacks).map(|(_, kind)| kind));
-    let mut found = kinds.filter_map(|tasks| Some((job, tasks, any_server(world, job, tasks)?)));
+    let mut found =
+        kinds.filter_map(|tasks| Some(Addition { job, tasks, server: any_server(world, job, tasks)? }));
     found.next()
 }

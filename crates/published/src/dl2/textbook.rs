@@ -1,10 +1,6 @@
 //! DRF and Tetris as their authors describe them, beside the code that was published with the world.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
-
-use crate::dl2::published::{Step, arrival, scores};
-use crate::dl2::share_of;
+use crate::dl2::published::{Addition, ByDominantShare, scores};
 use crate::dl2::task::{Tasks, any_server};
 use crate::world::Role;
 use crate::world::World;
@@ -14,25 +10,21 @@ use apportion::index::{Id, JobId, ServerId};
 /// where it fits; a job for which no server has room leaves, and the others go on.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ProgressiveFilling {
-    heap: BinaryHeap<Reverse<(u64, u64, JobId)>>,
+    jobs: ByDominantShare,
 }
 
 impl ProgressiveFilling {
-    /// Begins a slot: all jobs, with nothing.
+    /// Begins a slot.
     pub(super) fn begin(&mut self, world: &World) {
-        self.heap.clear();
-        self.heap.extend(world.active().iter().map(|job| Reverse((0, arrival(world, *job), *job))));
+        self.jobs.begin(world);
     }
 
     /// The next bundle.
-    pub(super) fn next(&mut self, world: &World, bundles_max: u16) -> Step {
-        while let Some(Reverse((_, arrival, job))) = self.heap.pop() {
+    pub(super) fn next(&mut self, world: &World, bundles_max: u16) -> Option<Addition> {
+        while let Some(job) = self.jobs.pop() {
             let Some(server) = any_server(world, job, Tasks::Bundle) else { continue };
-            let n = world.tasks(job, Role::Worker) + 1;
-            if n < bundles_max {
-                self.heap.push(Reverse((share_of(world, job, n, n).to_bits(), arrival, job)));
-            }
-            return Some((job, Tasks::Bundle, server));
+            self.jobs.put_back(world, job, bundles_max);
+            return Some(Addition { job, tasks: Tasks::Bundle, server });
         }
         None
     }
@@ -52,11 +44,11 @@ impl Alignment {
     }
 
     /// The next bundle.
-    pub(super) fn next(&mut self, world: &World, bundles_max: u16) -> Step {
+    pub(super) fn next(&mut self, world: &World, bundles_max: u16) -> Option<Addition> {
         while self.server < world.servers().len() {
             let server = ServerId::from_index(self.server);
             if let Some(job) = best(world, server, bundles_max) {
-                return Some((job, Tasks::Bundle, server));
+                return Some(Addition { job, tasks: Tasks::Bundle, server });
             }
             self.server += 1;
         }

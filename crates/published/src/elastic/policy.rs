@@ -262,20 +262,29 @@ fn decisions(view: &RoundView<'_>, held: &[Option<(WorkerTypeId, u16)>]) -> Vec<
         if u32::from(workers) != job.scale_factor {
             decided.push(RoundDecision::Resize { job: job.id, workers: u32::from(workers) });
         }
-        placements.push((job.id, worker_type, usize::from(workers)));
+        placements.push(Wanted { job: job.id, worker_type, n_workers: usize::from(workers) });
     }
     decided.extend(placed(view, placements).into_iter().map(RoundDecision::Place));
     decided.reverse();
     decided
 }
 
+/// Workers of a type that a job is to have.
+#[derive(Clone, Copy)]
+struct Wanted {
+    job: JobId,
+    worker_type: WorkerTypeId,
+    n_workers: usize,
+}
+
 /// Placements on concrete workers. A job keeps its workers if type and number are the same and all are up; other jobs, the largest
 /// first, get workers of as few servers as possible.
-fn placed(view: &RoundView<'_>, wanted: Vec<(JobId, WorkerTypeId, usize)>) -> Vec<Placed> {
+fn placed(view: &RoundView<'_>, wanted: Vec<Wanted>) -> Vec<Placed> {
     let mut free = view.free.clone();
     let mut placed = Vec::new();
     let mut others = Vec::new();
-    for (job, worker_type, n_workers) in wanted {
+    for wanted in wanted {
+        let Wanted { job, worker_type, n_workers } = wanted;
         let combination = Combination::single(job);
         let had = view.previous.iter().find(|had| had.combination == combination);
         let stays = had.filter(|had| {
@@ -289,13 +298,13 @@ fn placed(view: &RoundView<'_>, wanted: Vec<(JobId, WorkerTypeId, usize)>) -> Ve
                 free[worker_type].retain(|worker| !had.workers.contains(worker));
                 placed.push(had.clone());
             }
-            None => others.push((combination, worker_type, n_workers)),
+            None => others.push(wanted),
         }
     }
-    others.sort_by_key(|(_, _, n_workers)| std::cmp::Reverse(*n_workers));
-    for (combination, worker_type, n_workers) in others {
+    others.sort_by_key(|wanted| std::cmp::Reverse(wanted.n_workers));
+    for Wanted { job, worker_type, n_workers } in others {
         let workers = on_fewest_servers(view, &mut free, (worker_type, n_workers));
-        placed.push(Placed { combination, worker_type, workers });
+        placed.push(Placed { combination: Combination::single(job), worker_type, workers });
     }
     placed
 }

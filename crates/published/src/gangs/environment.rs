@@ -77,10 +77,10 @@ struct Episode {
 
 /// A decision that waits for its next action.
 #[derive(Debug)]
-struct Turn {
-    problem: Problem,
-    partial: PartialDecision,
-    observation: Observation,
+pub(super) struct Turn {
+    pub(super) problem: Problem,
+    pub(super) partial: PartialDecision,
+    pub(super) observation: Observation,
 }
 
 impl Turn {
@@ -204,9 +204,8 @@ impl GangEnvironment {
 
 impl GangEnvironment {
     /// The decision that is being made, while an episode is under way.
-    pub(super) fn turn(&self) -> Option<(&Problem, &PartialDecision, &Observation)> {
-        let turn = &self.episode.as_ref()?.turn;
-        Some((&turn.problem, &turn.partial, &turn.observation))
+    pub(super) fn turn(&self) -> Option<&Turn> {
+        self.episode.as_ref().map(|episode| &episode.turn)
     }
 }
 
@@ -238,11 +237,7 @@ impl Environment for GangEnvironment {
         }
         let Some(episode) = &mut self.episode else { return Err(Refused::Over) };
         episode.turn.observation.mask(&episode.turn.problem, &episode.turn.partial, &mut self.mask);
-        match self.mask.get(action) {
-            None => return Err(Refused::Unknown { action, n_actions: self.mask.len() }),
-            Some(false) => return Err(Refused::Masked { action }),
-            Some(true) => {}
-        }
+        Refused::check(&self.mask, action)?;
         self.n_steps += 1;
         let turn = &mut episode.turn;
         let mut decided = true;
@@ -263,11 +258,10 @@ impl Environment for GangEnvironment {
             });
             reward = episode.reward(&self.options);
         }
-        let status = match goes_on {
-            false if episode.broken => Status::Truncated,
-            false => Status::Terminated,
-            true if self.n_steps >= self.options.step_limit => Status::Truncated,
-            true => Status::Running,
+        let status = if episode.broken {
+            Status::Truncated
+        } else {
+            Status::after(self.n_steps, self.options.step_limit, !goes_on)
         };
         self.status = Some(status);
         Ok(Transition { rounds: u32::from(decided), ..Transition::new(reward as f32, status) })

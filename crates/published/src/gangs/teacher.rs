@@ -1,6 +1,6 @@
 //! Decisions of another policy as actions: examples to learn from.
 
-use super::environment::GangEnvironment;
+use super::environment::{GangEnvironment, Turn};
 use apportion::index::{Id, JobIndex, WorkerTypeId};
 use apportion::policy::{Policy, PolicyError};
 use apportion_learn::environment::{Environment, Show, Status};
@@ -23,7 +23,7 @@ pub fn demonstrate(
     let (mut seen, mut mask) = (vec![0.0; space.observation_length()], vec![false; space.n_actions]);
     let mut shares: Vec<Vec<f64>> = Vec::new();
     loop {
-        let Some((problem, partial, observation)) = environment.turn() else { return Ok(()) };
+        let Some(Turn { problem, partial, observation }) = environment.turn() else { return Ok(()) };
         if !partial.has_placed() {
             let decision = policy.allocate(problem)?;
             shares = vec![vec![0.0; problem.n_types()]; problem.n_jobs()];

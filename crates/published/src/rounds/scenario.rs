@@ -30,13 +30,21 @@ pub struct RoundsScenario {
     pub conditions: Vec<Condition>,
 }
 
+/// The setting of an episode.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct OfSeed<'a> {
+    pub(super) scenario: &'a Scenario,
+    pub(super) rate: JobsPerHour,
+    pub(super) condition: Condition,
+}
+
 impl RoundsScenario {
     /// The episode of a seed: its simulation at time 0, under this policy.
     ///
     /// # Errors
     /// If no such jobs can be drawn, or they do not fit the cluster.
     pub fn simulation(&self, seed: u64, policy: Box<dyn RoundPolicy>) -> Result<Simulation, ScenarioError> {
-        let (scenario, rate, condition) = self.of(seed)?;
+        let OfSeed { scenario, rate, condition } = self.of(seed)?;
         let Scenario { cluster, throughputs, .. } = scenario;
         let mut options = Options::default().with_seed(seed);
         let Condition { contention, straggling, straggling_rounds } = condition;
@@ -52,8 +60,7 @@ impl RoundsScenario {
     /// # Errors
     /// If the simulation fails, or stands still while jobs wait.
     pub fn completion_h(&self, seed: u64, policy: Box<dyn RoundPolicy>) -> Result<f64, ScenarioError> {
-        let (scenario, ..) = self.of(seed)?;
-        scenario.hours(self.simulation(seed, policy)?)
+        self.of(seed)?.scenario.hours(self.simulation(seed, policy)?)
     }
 
     /// The number of jobs of the episode of a seed.
@@ -61,12 +68,13 @@ impl RoundsScenario {
         of_seed(&self.scenarios, seed).map_or(0, |scenario| scenario.n_jobs)
     }
 
-    /// The scenario, the rate and the condition of the episode of a seed.
-    pub(super) fn of(&self, seed: u64) -> Result<(&Scenario, JobsPerHour, Condition), ScenarioError> {
+    /// The setting of the episode of a seed.
+    pub(super) fn of(&self, seed: u64) -> Result<OfSeed<'_>, ScenarioError> {
         let scenario = of_seed(&self.scenarios, seed).ok_or(ScenarioError::NoRate)?;
         let of_rates = seed / self.scenarios.len() as u64;
         let rate = *of_seed(&scenario.rates, of_rates).ok_or(ScenarioError::NoRate)?;
         let of_conditions = of_rates / scenario.rates.len() as u64;
-        Ok((scenario, rate, of_seed(&self.conditions, of_conditions).copied().unwrap_or_default()))
+        let condition = of_seed(&self.conditions, of_conditions).copied().unwrap_or_default();
+        Ok(OfSeed { scenario, rate, condition })
     }
 }

@@ -11,7 +11,7 @@ use super::memory::Memory;
 use super::policy::LearnedRounds;
 use super::round_state::RoundState;
 use super::rows::{Gang, candidate_row, global_row, job_row};
-use super::scenario::{Condition, RoundsScenario};
+use super::scenario::{Condition, OfSeed, RoundsScenario};
 use super::world::{ActionSchemeName, FurtherCluster, RoundsWorld};
 use crate::dual_agent::observe::{CANDIDATE_FEATURES, GLOBAL_FEATURES, JOB_FEATURES, Window};
 use crate::gangs::{Presence, Scenario};
@@ -452,7 +452,7 @@ fn a_seed_says_on_which_cluster_at_which_rate_and_under_which_condition() {
     };
     let scenario = world.scenario().unwrap();
     for seed in 0..16 {
-        let (of, rate, condition) = scenario.of(seed).unwrap();
+        let OfSeed { scenario: of, rate, condition } = scenario.of(seed).unwrap();
         let turn = usize::try_from(seed).unwrap();
         assert_eq!((of.cluster.n_workers(), of.n_jobs), [(24, 9), (96, 40)][turn % 2]);
         assert_eq!(rate.get(), [0.5, 2.0, 1.0, 3.0][turn % 4]);

@@ -78,6 +78,16 @@ pub struct Rules {
     pub scaling_cost_s: f64,
 }
 
+/// The progress of a job in a round.
+struct RoundProgress {
+    /// Work done.
+    work: f64,
+    /// Time that it ran, s.
+    ran_s: f64,
+    /// Whether all of its work is done.
+    done: bool,
+}
+
 impl World {
     /// Ends the round: jobs progress at the rates that they have at its start, and the rules after a round apply. Returns the sum
     /// over jobs of the progress as a part of the estimated work.
@@ -91,9 +101,9 @@ impl World {
             let job = self.placed[position];
             let held =
                 f64::from(self.tasks[job][0]) * f64::from(self.task_slots(job, Role::Worker)[ACCELERATOR]);
-            let (progress, ran_s, done) = self.progress_of(job, self.rates[given]);
+            let RoundProgress { work, ran_s, done } = self.progress_of(job, self.rates[given]);
             given += 1;
-            gained += progress / self.jobs[job].work_estimated;
+            gained += work / self.jobs[job].work_estimated;
             if !done {
                 position += 1;
                 continue;
@@ -130,13 +140,13 @@ impl World {
         }
     }
 
-    /// Lets a job run for the round: (work done, seconds that it ran, whether it is done).
-    fn progress_of(&mut self, job: JobId, alone_per_s: f64) -> (f64, f64, bool) {
+    /// Lets a job run for the round.
+    fn progress_of(&mut self, job: JobId, alone_per_s: f64) -> RoundProgress {
         let Self { rules, round, .. } = *self;
         let now_s = self.now_s();
         let retention = self.retention[job];
         if alone_per_s <= 0.0 {
-            return (0.0, rules.round_s, false);
+            return RoundProgress { work: 0.0, ran_s: rules.round_s, done: false };
         }
         let lost_s = if rules.scaling_cost_s > 0.0 { self.lost_s(job) } else { 0.0 };
         let left = self.jobs[job].work - self.progress[job];
@@ -163,7 +173,7 @@ impl World {
             self.completion_s[job] = now_s + ran_s;
             self.totals.end_s = self.totals.end_s.max(now_s + ran_s);
         }
-        (work, ran_s, done)
+        RoundProgress { work, ran_s, done }
     }
 
     /// Seconds that a running job loses at the start of this round; records the tasks that it runs with.

@@ -28,7 +28,7 @@ from ._explanation import Explanation, JobExplanation, WorkerTypeExplanation
 from ._export import Exported, export_policy, export_weights
 from ._fit import fit
 from ._ids import register as _register
-from ._native import Certificate, Decision, Problem, __version__, policies
+from ._native import Decision, ObjectiveCertificate, Problem, __version__, policies
 from ._policy import Policy, document
 from ._problem import problem, read_problem
 from ._runs import Run, Study, metrics, simulate, sweep
@@ -45,13 +45,13 @@ if hasattr(sys.modules.get("gymnasium"), "registry") and hasattr(sys.modules["gy
 __all__ = [
     "AllocationError",
     "ApportionError",
-    "Certificate",
     "Decision",
     "Explanation",
     "Exported",
     "InfeasibleError",
     "InputError",
     "JobExplanation",
+    "ObjectiveCertificate",
     "Policy",
     "PolicyError",
     "Problem",

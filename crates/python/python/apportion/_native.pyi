@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 from ._explanation import Explanation, JobExplanation
 
 __all__ = [
-    "Certificate",
     "Decision",
     "Environment",
+    "ObjectiveCertificate",
     "Policy",
     "Problem",
     "Program",
@@ -109,13 +109,13 @@ class Problem:
         """Pairs of jobs that may share workers: positions, [m × 2], and steps/s of both on each worker type, [m × K × 2]."""
 
 @final
-class Certificate:
+class ObjectiveCertificate:
     """The objective's value with its proof, recomputed from the shares that are given, whichever solver found them."""
 
     @staticmethod
-    def _rebuilt(state: dict[str, Any]) -> Certificate: ...
-    def __copy__(self) -> Certificate: ...
-    def __deepcopy__(self, _memo: Any, /) -> Certificate: ...
+    def _rebuilt(state: dict[str, Any]) -> ObjectiveCertificate: ...
+    def __copy__(self) -> ObjectiveCertificate: ...
+    def __deepcopy__(self, _memo: Any, /) -> ObjectiveCertificate: ...
     @property
     def sense(self) -> str:
         """`maximize` or `minimize`."""
@@ -174,7 +174,7 @@ class Decision:
     def violation(self) -> float:
         """The largest violation of the allocation polytope that was found and accepted."""
     @property
-    def certificate(self) -> Certificate | None:
+    def certificate(self) -> ObjectiveCertificate | None:
         """The proof of the objective; None for rules, which have none."""
     @property
     def solve(self) -> dict[str, Any] | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ._native import Certificate, Decision, Problem
+from ._native import Decision, ObjectiveCertificate, Problem
 
 __all__ = ["certificate", "decision", "problem", "read_problem"]
 
@@ -25,6 +25,6 @@ def decision(state: dict[str, Any], solve: dict[str, Any] | None) -> Decision:
     return Decision._rebuilt(state, solve)
 
 
-def certificate(state: dict[str, Any]) -> Certificate:
+def certificate(state: dict[str, Any]) -> ObjectiveCertificate:
     """A certificate of its fields."""
-    return Certificate._rebuilt(state)
+    return ObjectiveCertificate._rebuilt(state)

@@ -172,7 +172,7 @@ class SessionDecision:
         return self.decision.shares
 
     @property
-    def certificate(self) -> _native.Certificate | None:
+    def certificate(self) -> _native.ObjectiveCertificate | None:
         """The proof of the objective."""
         return self.decision.certificate
 

@@ -139,7 +139,7 @@ pub fn measure(
 ) -> Row {
     let mut row = Row::of(case.policy, "", case.backend, case.partitions);
     (row.n_jobs, row.n_types, row.seed) = (problem.n_jobs(), problem.n_types(), case.seed);
-    if let Err(error) = repeat((catalog, problem, case), processor, &mut row, told) {
+    if let Err(error) = repeat(catalog, problem, case, processor, &mut row, told) {
         row.status = error.status(case.backend);
         row.message = Some(error.named(problem, case.job_names).to_string());
         row.seconds = None;
@@ -205,7 +205,9 @@ fn one_by_one(
 }
 
 fn repeat(
-    (catalog, problem, case): (&Catalog, &Problem, &Case<'_>),
+    catalog: &Catalog,
+    problem: &Problem,
+    case: &Case<'_>,
     processor: &dyn Fn() -> Option<f64>,
     row: &mut Row,
     told: &mut dyn FnMut(&Row),

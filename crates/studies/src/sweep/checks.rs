@@ -43,7 +43,9 @@ pub(super) fn check_prices(document: &PolicyDocument, cluster: &Cluster) -> Resu
 pub(super) fn check_gangs(
     document: &PolicyDocument,
     ready: Ready,
-    (cluster, throughputs, options): (&Cluster, &Arc<Throughputs>, &Options),
+    cluster: &Cluster,
+    throughputs: &Arc<Throughputs>,
+    options: &Options,
     kinds: Vec<(&str, u32)>,
 ) -> Result<(), RunError> {
     let kinds: BTreeSet<(&str, u32)> = kinds.into_iter().collect();

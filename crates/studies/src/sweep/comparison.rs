@@ -24,12 +24,20 @@ use apportion::metrics::statistics::{Estimate, Paired, Spread};
 pub struct PairedPoint {
     /// Values of the point on [`Comparison::axes`].
     pub values: Vec<Value>,
-    /// Seed and both rows of each run done on both sides.
-    pairs: Vec<(String, Row, Row)>,
+    /// The runs done on both sides.
+    pairs: Vec<PairedRun>,
     /// Number of seeds requested on either side.
     pub n_of: usize,
     /// Number of seeds that both sides have here and that are not done on at least one of them.
     pub n_unfinished: usize,
+}
+
+/// A run done on both sides.
+#[derive(Clone, Debug, PartialEq)]
+struct PairedRun {
+    seed: String,
+    first: Row,
+    second: Row,
 }
 
 /// Ratio over all points, with the number of these points.
@@ -137,7 +145,7 @@ impl Comparison {
             point.n_of += 1;
             match other {
                 Some(other) if one == Status::Done && two == Some(Status::Done) => {
-                    point.pairs.push((seed, row, other));
+                    point.pairs.push(PairedRun { seed, first: row, second: other });
                     continue;
                 }
                 Some(_) => point.n_unfinished += 1,
@@ -195,11 +203,11 @@ impl Comparison {
         let compared: Vec<&PairedPoint> =
             self.points.iter().filter(|point| point.compared(metric).is_some()).collect();
         let pairs = || compared.iter().flat_map(|point| &point.pairs);
-        let seeds: BTreeSet<&str> = pairs().map(|(seed, ..)| seed.as_str()).collect();
+        let seeds: BTreeSet<&str> = pairs().map(|run| run.seed.as_str()).collect();
         // Means for each seed over different points would differ by the points, too.
         let whole = || compared.iter().filter(|point| point.pairs.len() == seeds.len());
         let mut by_seed: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
-        for (seed, first, second) in whole().flat_map(|point| &point.pairs) {
+        for PairedRun { seed, first, second } in whole().flat_map(|point| &point.pairs) {
             let (first, second) = (first.outcome.metrics[metric]?, second.outcome.metrics[metric]?);
             if !(first > 0.0 && second > 0.0) {
                 return None;
@@ -221,13 +229,13 @@ impl PairedPoint {
     /// Whether no run has this metric on both sides, though all are done.
     pub fn lacks(&self, metric: usize) -> bool {
         let has = |row: &Row| row.outcome.metrics[metric].is_some();
-        !self.pairs.iter().any(|(_, first, second)| has(first) && has(second))
+        !self.pairs.iter().any(|run| has(&run.first) && has(&run.second))
     }
 
     /// Numbers of jobs given up, and of all measured jobs, on the first side and on the second, over the paired runs.
     pub fn given_up(&self) -> [GivenUp; 2] {
-        let first: Vec<&Row> = self.pairs.iter().map(|(_, first, _)| first).collect();
-        let second: Vec<&Row> = self.pairs.iter().map(|(_, _, second)| second).collect();
+        let first: Vec<&Row> = self.pairs.iter().map(|run| &run.first).collect();
+        let second: Vec<&Row> = self.pairs.iter().map(|run| &run.second).collect();
         [given_up(&first), given_up(&second)]
     }
 
@@ -237,9 +245,8 @@ impl PairedPoint {
         if self.n() < self.n_of {
             return None;
         }
-        let both = |(_, first, second): &(String, Row, Row)| {
-            Some((first.outcome.metrics[metric]?, second.outcome.metrics[metric]?))
-        };
+        let of = |row: &Row| row.outcome.metrics[metric];
+        let both = |run: &PairedRun| Some((of(&run.first)?, of(&run.second)?));
         let pairs: Vec<(f64, f64)> = self.pairs.iter().map(both).collect::<Option<_>>()?;
         let (first, second): (Vec<f64>, Vec<f64>) = pairs.iter().copied().unzip();
         Some(Compared {

@@ -214,7 +214,7 @@ impl Inputs {
             let help = "a file that `throughputs` names may have others: docs/study.md#your-accelerators";
             refused("cluster", error.to_string(), help)
         })?;
-        let (policy, document, digest) = self.policy(&spec.policy)?;
+        let NamedPolicy { policy, document, digest } = self.policy(&spec.policy)?;
         let pairs = document.pairs();
         let mut data =
             BTreeMap::from([("throughputs".to_owned(), throughputs_digest), ("policy".to_owned(), digest)]);
@@ -267,19 +267,19 @@ impl Inputs {
         let ready = options::make_policy(&run.catalog, &run.policy, &run.spec, Interrupt::default())?;
         check_worker_types(&document, &run.cluster).map_err(|error| RunError::naming("policy", error))?;
         check_prices(&document, &run.cluster)?;
-        check_gangs(&document, ready, (&run.cluster, &run.throughputs, &run.options), run.kinds())?;
+        check_gangs(&document, ready, &run.cluster, &run.throughputs, &run.options, run.kinds())?;
         Ok(run)
     }
 
-    /// Name of a run's policy in the catalog, with its document and digest.
-    fn policy(&self, named: &str) -> Result<(String, PolicyDocument, String), RunError> {
+    /// A run's policy.
+    fn policy(&self, named: &str) -> Result<NamedPolicy, RunError> {
         let reference = PolicyReference::new(named);
         let file = self.place(reference.policy, self.catalog.names().contains(&reference.policy));
         let policy = reference.at(&file);
         let naming = |error| RunError::naming("policy", self.shown(error, &file, POLICY));
         let digest = self.catalog.digest(&policy).map_err(naming)?;
         let document = self.catalog.document(&policy).map_err(naming)?;
-        Ok((policy, document, digest))
+        Ok(NamedPolicy { policy, document, digest })
     }
 
     fn throughputs(&self, name: &str) -> Result<Read<Throughputs>, RunError> {
@@ -374,18 +374,26 @@ impl Inputs {
     }
 }
 
+/// A policy, by its name in the catalog.
+struct NamedPolicy {
+    policy: String,
+    document: PolicyDocument,
+    /// The digest of its document.
+    digest: String,
+}
+
 /// The cluster at the prices of an instant, with the later changes of the prices of its own worker types.
 pub fn priced(mut cluster: Cluster, series: PriceSeries, origin: Seconds) -> (Cluster, Vec<PriceChange>) {
     let PriceSeries { initial, changes } = series;
-    let (past, later): (Vec<_>, Vec<_>) = changes.into_iter().partition(|(at, ..)| *at <= origin);
-    for (name, price) in initial.into_iter().chain(past.into_iter().map(|(_, name, price)| (name, price))) {
+    let (past, later): (Vec<_>, Vec<_>) = changes.into_iter().partition(|change| change.at <= origin);
+    let past = past.into_iter().map(|change| (change.worker_type, change.price));
+    for (name, price) in initial.into_iter().chain(past) {
         if let Some(worker_type) = cluster.find(&name) {
             cluster.set_price(worker_type, price);
         }
     }
-    let own = later.into_iter().filter(|(_, name, _)| cluster.find(name).is_some());
-    let changes = own.map(|(at, worker_type, price)| PriceChange { at: at - origin, worker_type, price });
-    let changes = changes.collect();
+    let own = later.into_iter().filter(|change| cluster.find(&change.worker_type).is_some());
+    let changes = own.map(|change| PriceChange { at: change.at - origin, ..change }).collect();
     (cluster, changes)
 }
 

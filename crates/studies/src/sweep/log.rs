@@ -93,15 +93,13 @@ pub fn traces(
     let throughputs = load_throughputs(matrix)?;
     let converter = Converter::new(&throughputs, (&rules, &source), spec.seed)?.until(Arc::clone(stop));
     let names = windows(sweep);
+    let read =
+        ReadLog { spec, options: &options, log: &log, converter: &converter, throughputs: &throughputs };
     let mut traces = Vec::with_capacity(names.len());
     for (name, window) in names {
         let window = window.map_err(about)?;
         window.check(zone.as_ref()).map_err(about)?;
-        traces.push(trace_of(
-            (spec, &options),
-            (&log, &converter, &throughputs),
-            (name, &window, zone.as_ref()),
-        )?);
+        traces.push(read.trace_of(name, &window, zone.as_ref())?);
     }
     Ok(traces)
 }
@@ -114,31 +112,40 @@ fn windows(sweep: &SweepSpec) -> Vec<(String, Result<Window, String>)> {
     names.into_iter().filter_map(|name| Some((name.clone(), window_of(&name)?))).collect()
 }
 
-fn trace_of(
-    (spec, options): (&LogSpec, &ReadOptions),
-    (log, converter, throughputs): (&Reading, &Converter<'_>, &Throughputs),
-    (name, window, zone): (String, &Window, Option<&Zone>),
-) -> Result<LogTrace, SpecError> {
-    let converted = converter.convert(log, Some(window), zone);
-    let (form, seed) = (options.form, spec.seed);
-    let import = Import { form, log, converted: &converted, throughputs, seed, cluster: None };
-    let report = ImportReport::of(&import);
-    if report.n_jobs == 0 {
-        let help = "`apportion trace show` says what the log has, and when".to_owned();
-        return Err(SpecError::about(
-            log.source.clone(),
-            format!("no job of the log is in `{name}`"),
-            Some(help),
-        ));
+/// A log that was read, and the way in which its rows become jobs.
+struct ReadLog<'a> {
+    spec: &'a LogSpec,
+    options: &'a ReadOptions,
+    log: &'a Reading,
+    converter: &'a Converter<'a>,
+    throughputs: &'a Throughputs,
+}
+
+impl ReadLog<'_> {
+    /// The trace of a window, by its name.
+    fn trace_of(&self, name: String, window: &Window, zone: Option<&Zone>) -> Result<LogTrace, SpecError> {
+        let Self { spec, options, log, converter, throughputs } = *self;
+        let converted = converter.convert(log, Some(window), zone);
+        let (form, seed) = (options.form, spec.seed);
+        let import = Import { form, log, converted: &converted, throughputs, seed, cluster: None };
+        let report = ImportReport::of(&import);
+        if report.n_jobs == 0 {
+            let help = "`apportion trace show` says what the log has, and when".to_owned();
+            return Err(SpecError::about(
+                log.source.clone(),
+                format!("no job of the log is in `{name}`"),
+                Some(help),
+            ));
+        }
+        let mut text = Vec::new();
+        write_jobs(&mut text, converter, log, &converted, TraceForm::Native, throughputs)
+            .map_err(|error| SpecError::about(log.source.clone(), error.to_string(), None))?;
+        let text = String::from_utf8_lossy(&text).into_owned();
+        let mut undated = log.left_out.clone();
+        undated.remove(&Reason::NotUnderstood);
+        for (reason, rows) in &converted.left_out_undated {
+            undated.entry(*reason).or_default().add(rows);
+        }
+        Ok(LogTrace { trace: Source::new(name, text), report, left_out: converted.left_out_inside, undated })
     }
-    let mut text = Vec::new();
-    write_jobs(&mut text, (converter, log, &converted), TraceForm::Native, throughputs)
-        .map_err(|error| SpecError::about(log.source.clone(), error.to_string(), None))?;
-    let text = String::from_utf8_lossy(&text).into_owned();
-    let mut undated = log.left_out.clone();
-    undated.remove(&Reason::NotUnderstood);
-    for (reason, rows) in &converted.left_out_undated {
-        undated.entry(*reason).or_default().add(rows);
-    }
-    Ok(LogTrace { trace: Source::new(name, text), report, left_out: converted.left_out_inside, undated })
 }

@@ -23,6 +23,15 @@ use apportion::units::JobsPerHour;
 /// allows deep recursion.
 const STACK: usize = 64 << 20;
 
+/// A task after its run.
+struct Executed<T> {
+    task: T,
+    /// None if the run was broken off.
+    outcome: Option<Outcome>,
+    /// Wall time of the run, s.
+    seconds: f64,
+}
+
 /// Reports while runs are made, from any thread.
 pub trait Progress: Sync {
     /// A run starts.
@@ -125,7 +134,7 @@ impl Runner<'_> {
         let (queue, waiting) = mpsc::channel();
         let waiting = Mutex::new(waiting);
         let (sender, receiver) = mpsc::channel();
-        let work = |sender: mpsc::Sender<(T, Option<Outcome>, f64)>| {
+        let work = |sender: mpsc::Sender<Executed<T>>| {
             while !is_over() {
                 let Ok(task) = waiting.lock().unwrap_or_else(PoisonError::into_inner).recv() else { return };
                 if is_over() {
@@ -135,7 +144,8 @@ impl Runner<'_> {
                 let stopwatch = Stopwatch::start();
                 let outcome = catch_unwind(AssertUnwindSafe(|| execute(&task)))
                     .unwrap_or_else(|panic| Some(failed(panic.as_ref())));
-                if sender.send((task, outcome, stopwatch.elapsed().as_secs_f64())).is_err() {
+                let seconds = stopwatch.elapsed().as_secs_f64();
+                if sender.send(Executed { task, outcome, seconds }).is_err() {
                     return;
                 }
             }
@@ -153,7 +163,7 @@ impl Runner<'_> {
             }
             // The queue is closed as soon as no run can add another, so that waiting workers end.
             let mut queue = Some(queue).filter(|_| n_open > 0);
-            for (task, outcome, seconds) in receiver {
+            for Executed { task, outcome, seconds } in receiver {
                 n_open -= 1;
                 if let (Some(outcome), true) = (outcome, result.is_ok()) {
                     match keep(&task, &outcome, seconds) {

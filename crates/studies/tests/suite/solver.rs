@@ -5,8 +5,10 @@ mod allocation_programs;
 
 use allocation_programs::{Draws, Numbers};
 use apportion::program::Program;
-use apportion::solver::registry::{BACKENDS, default_chain, interior_chain};
-use apportion::solver::{Certificate, Feature, Limits, SolveError, Termination, WarmStart, solve_certified};
+use apportion::solver::registry::{BACKENDS, central_chain, default_chain};
+use apportion::solver::{
+    AnswerCertificate, Feature, Limits, SolveError, Termination, WarmStart, solve_certified,
+};
 
 /// Number of instances of the differential test; each is solved by every backend.
 const INSTANCES: u64 = 600;
@@ -52,7 +54,7 @@ fn every_backend_finds_the_same_optimum_and_certifies_it() {
     let mut seen: Vec<Seen> = backends.iter().map(|_| Seen::default()).collect();
     for seed in 0..INSTANCES {
         let (name, program) = instance(seed);
-        let mut reference: Option<Certificate> = None;
+        let mut reference: Option<AnswerCertificate> = None;
         let mut infeasible = Vec::new();
         for (entry, seen) in backends.iter().zip(&mut seen) {
             let mut backend = entry.make();
@@ -67,11 +69,11 @@ fn every_backend_finds_the_same_optimum_and_certifies_it() {
                 continue;
             }
             let known = reference.map(|certificate| certificate.bound);
-            let certificate = Certificate::with_bound(&program, &solution, known);
+            let certificate = AnswerCertificate::with_bound(&program, &solution, known);
             let context = format!("{name}: {} ended {:?}", entry.name, solution.termination);
             assert!(certificate.optimal, "{context}: {certificate:?}");
             if backend.supports(Feature::Duals) {
-                let own = Certificate::of(&program, &solution);
+                let own = AnswerCertificate::of(&program, &solution);
                 // an answer that admits to be inaccurate may have useless duals; the chain goes on then
                 let admits = solution.termination == Termination::Inaccurate;
                 assert!(own.optimal || admits, "{context}, by its own duals: {own:?}");
@@ -119,7 +121,7 @@ fn the_default_chain_certifies_at_its_first_backend() {
 }
 
 #[test]
-fn the_interior_chain_ends_away_from_every_vertex() {
+fn the_central_chain_ends_away_from_every_vertex() {
     // two jobs of one kind, room for all but not everything needed: any split of the rest is optimal
     let numbers = Numbers {
         capacity: vec![2.0],
@@ -130,7 +132,7 @@ fn the_interior_chain_ends_away_from_every_vertex() {
     };
     let program = numbers.max_sum();
     let certified =
-        solve_certified(&program, &mut interior_chain(&program), &Limits::default(), None).unwrap();
+        solve_certified(&program, &mut central_chain(&program), &Limits::default(), None).unwrap();
     for share in &certified.solution.columns {
         assert!((share - 0.5).abs() < 1e-6, "{:?} is not the centre", certified.solution.columns);
     }
@@ -208,7 +210,7 @@ fn a_warm_start_after_a_departure_takes_few_iterations() {
         let cold = backend.solve(&before, &Limits::default(), None).unwrap();
         let warm = WarmStart { basis: cold.basis.clone(), ..WarmStart::default() };
         let again = backend.solve(&after, &Limits::default(), Some(&warm)).unwrap();
-        assert!(Certificate::of(&after, &again).optimal, "{}", entry.name);
+        assert!(AnswerCertificate::of(&after, &again).optimal, "{}", entry.name);
         let (warm, cold) = (again.iterations, cold.iterations);
         assert!(warm * 10 < cold, "{}: {warm} iterations after {cold}", entry.name);
     }

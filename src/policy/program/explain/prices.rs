@@ -8,7 +8,7 @@ use crate::policy::program::optimum::{ExplainingProgram, Optimum};
 use crate::policy::program::tolerances::SHOWN_PRICE_MIN;
 use crate::program::expression::Subject;
 use crate::program::{BoundObjective, Constraint, Formulation, Point, RowRole, Sides};
-use crate::solver::certificate::{Certificate, TOLERANCE};
+use crate::solver::certificate::{AnswerCertificate, TOLERANCE};
 use crate::solver::has_flat_cone;
 
 /// Dual values below this share of the largest of any kind are rounding.
@@ -95,7 +95,7 @@ impl RowPrices {
         if !program.is_linear() && (!formulation.forbidden().is_empty() || has_flat_cone(program)) {
             return Err("a constraint forbids all that it counts, and beside cones that has no price");
         }
-        if !Certificate::by_duals(program, solution).optimal {
+        if !AnswerCertificate::by_duals(program, solution).optimal {
             return Err("the dual values of the backend do not prove its optimum");
         }
         if solved.price_factor == 0.0 || !solved.price_factor.is_finite() {
@@ -196,19 +196,18 @@ impl RowPrices {
         let instance = bound.instance();
         let objective = objective.filter(|objective| objective.optimal);
         let objective = objective.ok_or("the decision is not proven to be an optimum")?;
-        // (price, room, the side that the room is part of)
-        let mut rows: Vec<(f64, f64, f64)> = Vec::new();
+        let mut rows: Vec<PricedRow> = Vec::new();
         for ((price, used), all) in self.capacity.iter().zip(&in_use.workers).zip(&instance.capacity) {
-            rows.push((price.value, all - used, *all));
+            rows.push(PricedRow { price: price.value, room: all - used, side: *all });
         }
         for ((price, time), n_jobs) in self.time.iter().zip(&in_use.time).zip(&instance.multiplicity) {
-            rows.push((price.value, n_jobs * (1.0 - time), *n_jobs));
+            rows.push(PricedRow { price: price.value, room: n_jobs * (1.0 - time), side: *n_jobs });
         }
         let constraints = bound.objective().constraints().iter().zip(&self.own);
         for (constraint, prices) in constraints {
             for (place, price) in prices.iter().enumerate().filter(|(_, price)| price.counts) {
                 let sides = bound.sides(constraint, place, &in_use.point);
-                let (mut value, mut room) = (price.value, sides.slack());
+                let (mut price, mut room) = (price.value, sides.slack());
                 if let Some(penalty) = constraint.soft.filter(|_| room < 0.0 || constraint.is_equality()) {
                     // The price is at most the penalty, and is the penalty where the constraint is broken: what must be
                     // 0 is the rest of the penalty times the excess.
@@ -217,22 +216,30 @@ impl RowPrices {
                     } else {
                         1.0
                     };
-                    value = penalty * at - value.abs();
+                    price = penalty * at - price.abs();
                     room = room.abs();
                 }
-                rows.push((value, room, sides.small.abs().max(sides.large.abs())));
+                rows.push(PricedRow { price, room, side: sides.small.abs().max(sides.large.abs()) });
             }
         }
-        let worth = rows.iter().map(|(price, _, side)| (price * side).abs());
+        let worth = rows.iter().map(|row| (row.price * row.side).abs());
         let scale = worth.sum::<f64>().max(objective.value.abs());
         if (proven - objective.bound).abs() > SLACKNESS_MAX * scale {
             return Err("the program that was written for them has another optimum");
         }
-        if rows.iter().any(|(price, room, _)| (price * room).abs() > SLACKNESS_MAX * scale) {
+        if rows.iter().any(|row| (row.price * row.room).abs() > SLACKNESS_MAX * scale) {
             return Err("a row of the program has a price and room in the decision");
         }
         Ok(())
     }
+}
+
+/// A row with its price, and the room in it.
+struct PricedRow {
+    price: f64,
+    room: f64,
+    /// The side of the row that the room is a part of.
+    side: f64,
 }
 
 /// The rise of a member's level row per step/s of one of its jobs; none where its levels are not proportional to

@@ -14,6 +14,21 @@ use crate::program::Column;
 /// A class time below this is rounding.
 const TIME_MIN: f64 = 1e-13;
 
+/// Class time of two members together on a worker type.
+struct PairTime {
+    /// The smaller member, then the larger.
+    members: [u32; 2],
+    worker_type: usize,
+    time: f64,
+}
+
+impl PairTime {
+    /// The column over members that it is the time of.
+    fn column(&self) -> ([u32; 2], usize) {
+        (self.members, self.worker_type)
+    }
+}
+
 impl KindProgram {
     /// Class times of the columns over members, [columns]: the pairs that have time become columns.
     pub(in crate::policy::program) fn class_time(
@@ -29,8 +44,7 @@ impl KindProgram {
         }
         let (n, k) = (columns.reduced().instance.n_members(), self.instance.n_types());
         let mut alone = vec![0.0; n * k];
-        // (smaller member, larger member, worker type), and class time
-        let mut together: Vec<((u32, u32, usize), f64)> = Vec::new();
+        let mut together: Vec<PairTime> = Vec::new();
         for (column, of) in (0_u32..).zip(self.binding.columns.iter()) {
             let j = of.worker_type;
             let of_kind = |kind: usize| times.get(&(column, kind)).map_or(&[][..], Vec::as_slice);
@@ -44,7 +58,7 @@ impl KindProgram {
                 // A division leaves a job no more than rounding beside itself.
                 let itself = a == b && columns.reduced().instance.multiplicity[a as usize] < 2.0;
                 if time > TIME_MIN && !itself {
-                    together.push(((a.min(b), a.max(b), j), time));
+                    together.push(PairTime { members: [a.min(b), a.max(b)], worker_type: j, time });
                 }
             };
             match &self.instance.pairs[pair].parts[..] {
@@ -53,13 +67,14 @@ impl KindProgram {
                 _ => {}
             }
         }
-        together.sort_unstable_by_key(|pair| pair.0);
+        together.sort_unstable_by_key(PairTime::column);
         together.dedup_by(|next, kept| {
-            let same = next.0 == kept.0;
-            kept.1 += if same { next.1 } else { 0.0 };
+            let same = next.column() == kept.column();
+            kept.time += if same { next.time } else { 0.0 };
             same
         });
-        let mut pairs: Vec<_> = together.iter().map(|((a, b, _), _)| (*a as usize, *b as usize)).collect();
+        let mut pairs: Vec<_> =
+            together.iter().map(|pair| (pair.members[0] as usize, pair.members[1] as usize)).collect();
         pairs.dedup();
         columns.admit(pairs);
         let (bound, pairs) = (columns.bound(), &columns.reduced().pairs);
@@ -69,8 +84,8 @@ impl KindProgram {
                 return alone[column.combination * k + j];
             };
             let (a, b) = pairs[pair];
-            let of = |((a, b, on), _): &((u32, u32, usize), f64)| (*a as usize, *b as usize, *on);
-            together.binary_search_by_key(&(a, b, j), of).map_or(0.0, |at| together[at].1)
+            let of = |pair: &PairTime| (pair.members.map(|member| member as usize), pair.worker_type);
+            together.binary_search_by_key(&([a, b], j), of).map_or(0.0, |at| together[at].time)
         };
         Ok(bound.columns().iter().map(time).collect())
     }

@@ -116,6 +116,13 @@ impl FeasibilityCut {
     }
 }
 
+/// A kind in a solution: its time, what its members require of it, and where that is tightest.
+struct OfKind {
+    slots: Vec<Slot>,
+    required: Required,
+    tightest: Tightest,
+}
+
 impl KindProgram {
     /// Maximizes the level of the demands, beginning with the cuts that bound the optimum before; levels above `most`
     /// are not looked for.
@@ -232,9 +239,9 @@ impl KindProgram {
             let slots: Vec<Slot> = self.slots(kind, &solved.time).collect();
             let required = self.required(columns, kind, solved.level);
             let tightest = tightest(slots.iter().map(|slot| (slot.speed, slot.time)), &required);
-            (slots, required, tightest)
+            OfKind { slots, required, tightest }
         };
-        let of_kinds: Vec<(Vec<Slot>, Required, Tightest)> = (0..self.members.len()).map(of_kind).collect();
+        let of_kinds: Vec<OfKind> = (0..self.members.len()).map(of_kind).collect();
         let known = |cut: &FeasibilityCut, cuts: &[FeasibilityCut]| {
             let same = |known: &FeasibilityCut| {
                 known.above.is_some() == cut.above.is_some() && known.prices == cut.prices
@@ -242,7 +249,7 @@ impl KindProgram {
             cuts.iter().any(|known| known.kind == cut.kind && same(known))
         };
         let mut violated = Vec::new();
-        for (kind, (_, required, tightest)) in of_kinds.iter().enumerate() {
+        for (kind, OfKind { required, tightest, .. }) in of_kinds.iter().enumerate() {
             // The cut at speed 0 is the kind's level row.
             if tightest.fraction < 1.0 - LACK_MAX && tightest.speed > 0.0 {
                 violated.push(FeasibilityCut::above(kind, tightest.speed, required, tightest.n_members));
@@ -253,7 +260,7 @@ impl KindProgram {
             return Ok(violated);
         }
         (solved.divided, solved.fraction) = (Vec::new(), 1.0);
-        for (kind, (slots, required, tightest)) in of_kinds.iter().enumerate() {
+        for (kind, OfKind { slots, required, tightest }) in of_kinds.iter().enumerate() {
             // The tightest speed has its cut already: what still lacks there is rounding.
             let least = FRACTION_MIN.min(tightest.fraction);
             match divide(solver, slots, self.instance.multiplicity[kind], required, least)? {

@@ -21,14 +21,14 @@ pub(super) use self::droppable::{drop_costliest, relaxation};
 pub(super) use self::level::{HeldLevel, PricedLevel, raise_by_prices, refine};
 pub(super) use self::linear::all_droppable_met;
 pub(super) use self::residual::{FixedLevel, ResidualProblem};
-use crate::decomposition::{self, PrimalDual, RaisedLevel, Unsolved};
+use crate::decomposition::{self, PrimalDual, RaisedLevel, Searched, Unsolved};
 use crate::policy::program::optimum::{Optimum, OptimumKind};
 use crate::policy::program::program_columns::ProgramColumns;
 use crate::policy::program::solve::Task;
 use crate::policy::program::solver_context::SolverContext;
 use crate::policy::program::strategy::{GaveUp, Unfit, prices_suffice};
 use crate::program::{BoundObjective, Goal, LogarithmicSum, Singles};
-use crate::solver::certificate::Certificate;
+use crate::solver::certificate::AnswerCertificate;
 use crate::solver::timing::Stopwatch;
 
 /// Class times by column, [columns], from class times by member and type, [members × K].
@@ -82,11 +82,11 @@ fn search(
     n_columns: usize,
 ) -> Result<Certified<PrimalDual>, GaveUp> {
     let warm_prices = solver.take_warm(goal);
-    let (answer, warm_prices) =
+    let Searched { optimum, warm_prices } =
         timed(solver, |solver| decomposition::solve(singles, goal, &warm_prices, &solver.limits()))?;
-    let bound = certified_bound(solver, singles, goal, &answer, n_columns)?;
+    let bound = certified_bound(solver, singles, goal, &optimum, n_columns)?;
     solver.keep_warm(goal, warm_prices);
-    Ok(Certified { answer, bound })
+    Ok(Certified { answer: optimum, bound })
 }
 
 /// The next level of water filling, certified. `warm_prices`: prices of the level before.
@@ -121,7 +121,7 @@ fn certified_bound(
     n_columns: usize,
 ) -> Result<f64, GaveUp> {
     let clock = Stopwatch::start();
-    let certificate = Certificate::of_jobs(singles, goal, optimum);
+    let certificate = AnswerCertificate::of_jobs(singles, goal, optimum);
     solver.report().seconds.certify += clock.elapsed().as_secs_f64();
     if !certificate.optimal || !bound_is_close(solver, goal, &certificate) {
         return Err(GaveUp::Unproven);
@@ -153,7 +153,7 @@ fn report_search(solver: &mut SolverContext, [columns, rows, terms]: [usize; 3],
 /// Whether the bound on a sum of logarithms is as close as programs must come. True for other goals, of which the
 /// certificates say so. The gap is relative to the sum of weights, so it is the relative error of throughputs; the
 /// sum of logarithms itself may be near 0.
-fn bound_is_close(solver: &SolverContext, goal: Goal<'_>, certificate: &Certificate) -> bool {
+fn bound_is_close(solver: &SolverContext, goal: Goal<'_>, certificate: &AnswerCertificate) -> bool {
     let Goal::Logarithms(of) = goal else { return true };
     let size = of.weight.iter().sum::<f64>().max(certificate.primal.abs());
     certificate.bound - certificate.primal <= solver.limits().tolerance * size

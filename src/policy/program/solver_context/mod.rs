@@ -319,7 +319,7 @@ impl SolverContext {
     ) -> Result<Answer, SolvingError> {
         let first = match start {
             FirstMethod::Centre(weights) => {
-                let mut chain = registry::interior_chain(program);
+                let mut chain = registry::central_chain(program);
                 chain.insert(0, Box::new(Centre::new(weights)));
                 return self
                     .solve_by(program, Some(&mut chain))
