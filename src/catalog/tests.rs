@@ -149,7 +149,10 @@ fn parameters_that_do_not_fit_are_refused_where_the_policy_is_named() {
         ("tempered_completion_rate:exponent=.inf", "`exponent` is `null`, expected a number"),
         ("tempered_completion_rate:exponent=", "`exponent` is `null`, expected a number"),
         ("tempered_completion_rate:exponent=much", "`exponent` is `much`, expected a number"),
-        ("tempered_completion_rate:exponnet=1", "unknown parameter `exponnet`, expected one of `exponent`"),
+        (
+            "tempered_completion_rate:exponnet=1",
+            "unknown parameter `exponnet`, expected one of `exponent`, `floor`",
+        ),
         ("tempered_completion_rate:exponent=1:exponent=1", "`exponent` is given twice"),
         ("tempered_completion_rate:exponent=1:2", "`2` is no parameter, expected NAME=VALUE"),
         ("tempered_completion_rate:exponent=[", "`exponent=[` has no value that can be read"),
@@ -212,9 +215,10 @@ fn a_reference_is_a_policy_and_what_stands_behind_it() {
 fn an_exponent_decides_which_of_two_jobs_is_served() {
     // One worker, and two jobs of 1 step/s with one hour and four hours left. All of its time is worth 1 job an hour · 1 to
     // the one, and 1/4 · 4^exponent to the other: 1/4 by exponent 0, 4 by exponent 2.
-    for (policy, first) in
-        [("tempered_completion_rate:exponent=0", 1.0), ("tempered_completion_rate:exponent=2", 0.0)]
-    {
+    for (policy, first) in [
+        ("tempered_completion_rate:exponent=0:floor=0", 1.0),
+        ("tempered_completion_rate:exponent=2:floor=0", 0.0),
+    ] {
         for policy in [policy.to_owned(), policy.replace("rate", "rate_packed")] {
             let mut builder = ProblemBuilder::new(Arc::new("a=1".parse().unwrap()));
             for (id, hours) in [1.0, 4.0].into_iter().enumerate() {

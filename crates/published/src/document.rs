@@ -27,8 +27,9 @@ pub struct LearnedFields {
     /// The weights: a name of weights that ship with the program, or the path of a file that `apportion train` made, from
     /// this file's folder.
     weights: Option<String>,
-    /// The part of the value of an isolated share that every job has at least, from 0 to 1; 0 by default, where jobs can
-    /// starve. For `actor: values`.
+    /// The part of an isolated share that every job has at least, from 0 to 1; 0 by default, where jobs can starve. With `actor: values`
+    /// it is a constraint of each allocation, on the share's value. With other actors it is on the progress of a job since it came: a job
+    /// that is more than a day behind this part of its isolated share is served first, until it has caught up.
     floor: Option<f64>,
     /// The power, from -2 to 2, of a job's weight: its value is multiplied by this power of the hours that it has left alone on its
     /// fastest worker type. 0 by default, for no weight. For `actor: values`.
@@ -158,7 +159,7 @@ pub struct Learned {
     /// The weights: a name, or the path of a file. A path that the policy's file gives relative to its own folder is already joined
     /// to it.
     pub weights: Option<String>,
-    /// The part of the value of an isolated share that every job has at least, if any.
+    /// The part of an isolated share that every job has at least, if any.
     pub floor: Option<f64>,
     /// The power of a job's remaining hours that its value is multiplied by; 0 for no weight.
     pub exponent: f64,
@@ -197,10 +198,6 @@ impl Learned {
         if fields.floor.is_some_and(|floor| !(0.0..=1.0).contains(&floor)) {
             let help = Some("as in `floor: 0.25`, a quarter of an isolated share".to_owned());
             return Err(document.error_at_field("floor", "`floor` is not from 0 to 1", help));
-        }
-        if floor.is_some() && actor != ActorName::Values {
-            let help = Some("`actor: values` has a program that can keep one".to_owned());
-            return Err(document.error_at_field("floor", "this actor has no floor", help));
         }
         let exponent = fields.exponent.unwrap_or_default();
         if !(-EXPONENT_MAX..=EXPONENT_MAX).contains(&exponent) {

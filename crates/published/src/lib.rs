@@ -18,6 +18,7 @@ pub mod slots;
 pub mod weights;
 pub mod trainings;
 pub mod document;
+pub mod floor;
 pub mod gangs;
 pub mod deepshare;
 pub mod dl2;

@@ -19,6 +19,7 @@ use apportion_learn::trained::{Trained, TrainedError};
 
 use crate::document::{ActorName, AskedName, ChoiceName, Learned};
 use crate::elastic::{Dl2Network, ElasticDecider, ElasticNetwork, ElasticRounds};
+use crate::floor::Floored;
 use crate::gangs::{
     Asked, ByValues, Decider, GangPolicy, ObservationKind, Rule as GangRule, Sequential, Weighing,
     read_scorer, read_window,
@@ -84,12 +85,23 @@ impl Plugin for LearnedPolicies {
     ) -> Result<Ready, CatalogError> {
         let learned = Learned::read(document)?;
         if matches!(learned.actor, ActorName::Elastic | ActorName::Dl2) {
-            return Ok(Ready::InRounds(Box::new(elastic_policy(document, &learned, options)?)));
+            let policy = Box::new(elastic_policy(document, &learned, options)?);
+            return Ok(Ready::InRounds(floored(policy, &learned)));
         }
         Ok(match scheme_of(learned.actor) {
-            Some(scheme) => Ready::InRounds(round_policy(document, &learned, scheme, options)?),
+            Some(scheme) => {
+                Ready::InRounds(floored(round_policy(document, &learned, scheme, options)?, &learned))
+            }
             None => Ready::Allocating(Box::new(gang_policy(document, &learned, options)?)),
         })
+    }
+}
+
+/// A policy inside rounds with its floor, if it has one.
+fn floored(policy: Box<dyn RoundPolicy>, learned: &Learned) -> Box<dyn RoundPolicy> {
+    match learned.floor {
+        Some(floor) => Box::new(Floored::new(policy, floor)),
+        None => policy,
     }
 }
 
@@ -226,7 +238,12 @@ fn gang_policy(
         AskedName::Events => Asked::Events,
         AskedName::Rounds => Asked::Rounds,
     };
-    Ok(GangPolicy::new(&document.name, decider, asked, options.seed))
+    let policy = GangPolicy::new(&document.name, decider, asked, options.seed);
+    // The program of values keeps its floor itself.
+    Ok(match learned.floor.filter(|_| learned.actor != ActorName::Values) {
+        Some(floor) => policy.with_floor(floor),
+        None => policy,
+    })
 }
 
 #[cfg(test)]
@@ -294,7 +311,7 @@ mod tests {
             ("actor: pairs\n", 5, "this actor needs `weights`"),
             ("actor: uniform\nweights: x\n", 6, "would ignore `weights`"),
             ("actor: uniform\ncolocation: pairs\n", 6, "places one job at a time, alone"),
-            ("actor: uniform\nfloor: 0.5\n", 6, "this actor has no floor"),
+            ("actor: uniform\nfloor: -0.5\n", 6, "`floor` is not from 0 to 1"),
             ("actor: values\nfloor: 1.5\n", 6, "`floor` is not from 0 to 1"),
             ("actor: values\nexponent: 3\n", 6, "`exponent` is 3, expected a number from -2 to 2"),
             ("actor: values\nexponent: .nan\n", 6, "`exponent` is NaN, expected a number from -2 to 2"),
@@ -330,10 +347,10 @@ mod tests {
         // 1
         // to the first, and 1/4 · 4^exponent to the second: 1/4 by exponent 0, 4 by exponent 2.
         for (policy, first) in [
-            ("completion_rate", 1.0),
-            ("completion_rate:exponent=2", 0.0),
-            ("completion_rate_packed:exponent=0.75", 1.0),
-            ("completion_rate_packed:exponent=1.25", 0.0),
+            ("completion_rate:floor=0", 1.0),
+            ("completion_rate:exponent=2:floor=0", 0.0),
+            ("completion_rate_packed:exponent=0.75:floor=0", 1.0),
+            ("completion_rate_packed:exponent=1.25:floor=0", 0.0),
         ] {
             let mut builder = ProblemBuilder::new(std::sync::Arc::new("a=1".parse().unwrap()));
             for (id, hours) in [1.0, 4.0].into_iter().enumerate() {

@@ -14,8 +14,9 @@ use super::dl2_network::{Choose, Dl2Network, KnownJob};
 use super::network::ElasticNetwork;
 use super::{ElasticEpisode, ElasticPolicy, ElasticReward, ElasticRule, Ladders, ObservationKind, world_of};
 use crate::document::ElasticRuleName;
+use crate::floor::on_fewest_servers;
 use crate::world::{Role, World, WorldJob};
-use apportion::index::{Id, IndexVec, JobId, ServerId, WorkerId, WorkerTypeId};
+use apportion::index::{Id, JobId, WorkerId, WorkerTypeId};
 use apportion::policy::{Placed, PolicyError, RoundDecision, RoundPolicy, RoundView};
 use apportion::problem::{ActiveJob, Colocation};
 use apportion::workload::Combination;
@@ -307,36 +308,6 @@ fn placed(view: &RoundView<'_>, wanted: Vec<Wanted>) -> Vec<Placed> {
         placed.push(Placed { combination: Combination::single(job), worker_type, workers });
     }
     placed
-}
-
-/// Takes `n_workers` free workers of a type: from the server with the fewest free workers that has enough, or else from the servers
-/// with the most.
-fn on_fewest_servers(
-    view: &RoundView<'_>,
-    free: &mut IndexVec<WorkerTypeId, Vec<WorkerId>>,
-    (worker_type, n_workers): (WorkerTypeId, usize),
-) -> Vec<WorkerId> {
-    let mut of_servers: BTreeMap<ServerId, Vec<WorkerId>> = BTreeMap::new();
-    for worker in &free[worker_type] {
-        of_servers.entry(view.locations[*worker].server).or_default().push(*worker);
-    }
-    let mut taken = Vec::with_capacity(n_workers);
-    while taken.len() < n_workers {
-        let left = n_workers - taken.len();
-        let of_size = |(server, workers): (&ServerId, &Vec<WorkerId>)| (workers.len(), *server);
-        let enough = of_servers.iter().map(of_size).filter(|(n_free, _)| *n_free >= left).min();
-        let most = || {
-            of_servers
-                .iter()
-                .map(of_size)
-                .max_by_key(|(n_free, server)| (*n_free, std::cmp::Reverse(*server)))
-        };
-        let Some((_, server)) = enough.or_else(most) else { break };
-        taken.extend(of_servers.remove(&server).into_iter().flatten().take(left));
-    }
-    taken.sort_unstable();
-    free[worker_type].retain(|worker| taken.binary_search(worker).is_err());
-    taken
 }
 
 impl RoundPolicy for ElasticRounds {

@@ -9,6 +9,7 @@ use super::observation::ObservationKind;
 use super::partial_decision::PartialDecision;
 use super::rules::Rule;
 use super::values::{ByValues, largest_share, undecided};
+use crate::floor::{Debts, fastest_with_room};
 use apportion::Allocation;
 use apportion::index::{IndexVec, JobId, JobIndex, WorkerTypeId};
 use apportion::policy::heuristic::workers::{decide_whole, restored};
@@ -73,6 +74,12 @@ struct State {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pairs: Vec<([JobId; 2], Vec<f64>)>,
     draws: Stream,
+    /// The debts of jobs to the floor; none without a floor.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    debts: Option<Debts>,
+    /// The jobs that came first in the last decision.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    first: Vec<JobId>,
 }
 
 /// Arrays kept between decisions.
@@ -88,8 +95,22 @@ impl GangPolicy {
     /// A policy that has decided nothing yet; `seed` is for its random choices.
     pub fn new(name: impl Into<String>, decider: Decider, asked: Asked, seed: u64) -> Self {
         let draws = SeedStreams::new(seed).stream("gangs");
-        let state = State { workers: Vec::new(), given: Vec::new(), pairs: Vec::new(), draws };
+        let state = State {
+            workers: Vec::new(),
+            given: Vec::new(),
+            pairs: Vec::new(),
+            draws,
+            debts: None,
+            first: Vec::new(),
+        };
         Self { name: name.into(), decider, asked, state, scratch: Room::default() }
+    }
+
+    /// The policy with a floor, from 0 to 1, on the progress of jobs; the program of values has its own.
+    #[must_use]
+    pub fn with_floor(mut self, floor: f64) -> Self {
+        self.state.debts = Some(Debts::new(floor));
+        self
     }
 
     /// Whether workers and jobs are as they were at the last decision.
@@ -99,9 +120,14 @@ impl GangPolicy {
         workers.eq(self.state.workers.iter().copied()) && jobs.eq(self.state.given.iter().map(|(id, _)| *id))
     }
 
-    fn decide_anew(&mut self, problem: &Problem) -> Result<Decision, PolicyError> {
+    fn decide_anew(&mut self, problem: &Problem, first: &[JobIndex]) -> Result<Decision, PolicyError> {
         let held = self.held(problem);
         let mut partial = PartialDecision::new(&self.name, problem, |job| held[job])?;
+        for job in first {
+            if let Some(kind) = fastest_with_room(problem, *job, |kind| partial.free(kind) as usize) {
+                partial.place(problem, *job, kind);
+            }
+        }
         match &mut self.decider {
             Decider::Values(values) => return values.decide(&self.name, problem, &partial),
             Decider::Rule(rule) => {
@@ -211,9 +237,14 @@ impl Policy for GangPolicy {
     }
 
     fn allocate(&mut self, problem: &Problem) -> Result<Decision, PolicyError> {
-        let repeats = self.asked == Asked::Events && self.is_as_before(problem);
-        let decision = if repeats { self.repeated(problem)? } else { self.decide_anew(problem)? };
+        let first = self.state.debts.as_mut().map_or_else(Vec::new, |debts| debts.update(problem));
+        let ids = || first.iter().map(|job| problem.jobs()[*job].id);
+        let repeats = self.asked == Asked::Events
+            && self.is_as_before(problem)
+            && ids().eq(self.state.first.iter().copied());
+        let decision = if repeats { self.repeated(problem)? } else { self.decide_anew(problem, &first)? };
         if !repeats {
+            self.state.first = ids().collect();
             self.remember(problem, &decision);
         }
         // Only allocated jobs run: a job that fills a gap may do so on a type where it is slow, and so lose its own place.
