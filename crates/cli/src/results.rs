@@ -8,7 +8,7 @@ use clap::{Args, Command, Subcommand};
 
 use crate::Session;
 use crate::exit::Failure;
-use crate::file::check_folder;
+use crate::file::{at, check_files, check_folder};
 use crate::output::{Cell, OutputFormat, Table};
 use apportion::metrics::table::Unit;
 use apportion::metrics::{METRICS, Metric};
@@ -80,6 +80,8 @@ pub(super) fn run(arguments: &ResultsArguments, session: &Session) -> Result<(),
         }
         ResultsCommand::Merge { results, out } => {
             check_folder("--out", Some(out))?;
+            let csv = out.join("results.csv");
+            check_files(&[], &[at("the table of results", csv.exists().then_some(&*csv))])?;
             let (store, merged) = Store::merge(out, results).map_err(failure)?;
             let csv = store.write_csv().map_err(failure)?;
             let (n_rows, n_duplicates) = (merged.n_rows, merged.n_duplicates);

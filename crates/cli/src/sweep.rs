@@ -200,6 +200,9 @@ pub(super) fn run_source(
     results::warn(plan.tasks.iter().map(|task| &task.run), session);
     let folder = arguments.out.clone().unwrap_or_else(|| Path::new("results").join(&plan.sweep.name));
     check_folder("--out", Some(&folder))?;
+    if !arguments.dry_run {
+        check_apart(arguments, &plan, &folder)?;
+    }
     if arguments.slurm.slurm {
         return slurm::submit(arguments, session, &plan, &folder);
     }
@@ -207,7 +210,6 @@ pub(super) fn run_source(
     if arguments.dry_run {
         return show_plan(&plan, arguments, &folder, besides, session);
     }
-    check_apart(arguments, &plan, &folder)?;
     let study = Study::of(&plan.sweep, &plan.selection);
     let mut store = Store::open(&folder, &study).map_err(results::failure)?;
     let mut kept = besides;

@@ -37,6 +37,43 @@ pub fn check(path: &Path) -> io::Result<()> {
     if is_stream || is_descriptor(path) { Ok(()) } else { NewFile::create(path).map(drop) }
 }
 
+/// Files and folders of a command that may be refused yet: what was not there before is removed unless it is kept.
+#[derive(Debug, Default)]
+pub struct Made {
+    paths: Vec<PathBuf>,
+}
+
+impl Made {
+    /// Notes a path, and the folders to it, before they are made: those of them that are not there.
+    pub fn note(&mut self, path: &Path) {
+        let is_missing = |path: &&Path| {
+            let error = path.symlink_metadata().err();
+            error.is_some_and(|error| error.kind() == io::ErrorKind::NotFound)
+        };
+        let missing: Vec<&Path> = path.ancestors().take_while(is_missing).collect();
+        self.paths.extend(missing.into_iter().rev().map(Path::to_owned));
+    }
+
+    /// Notes a path that was made just now.
+    pub fn add(&mut self, path: PathBuf) {
+        self.paths.push(path);
+    }
+
+    /// Lets all of it stay.
+    pub fn keep(mut self) {
+        self.paths.clear();
+    }
+}
+
+impl Drop for Made {
+    fn drop(&mut self) {
+        for path in self.paths.iter().rev() {
+            // A folder with files of others stays.
+            let _ = fs::remove_file(path).or_else(|_| fs::remove_dir(path));
+        }
+    }
+}
+
 /// A path with all links resolved, also for a file that does not exist yet.
 pub fn place(path: &Path) -> PathBuf {
     if let Ok(there) = fs::canonicalize(path) {
@@ -282,6 +319,29 @@ mod tests {
         assert_eq!(fs::read_to_string(&path).unwrap(), "after");
         assert_eq!(fs::read_to_string(folder.path().join("x.partial")).unwrap(), "mine");
         assert_eq!(names(&folder), ["x", "x.partial"]);
+    }
+
+    #[test]
+    fn what_a_refused_command_made_is_removed_and_nothing_else() {
+        let folder = TempDir::new().unwrap();
+        let make = |keep: bool| {
+            let mut made = Made::default();
+            for name in ["there", "a/b/own", "a/b/own-too"] {
+                made.note(&folder.path().join(name));
+            }
+            fs::create_dir_all(folder.path().join("a/b")).unwrap();
+            for name in ["there", "a/b/own", "a/b/own-too"] {
+                fs::write(folder.path().join(name), "").unwrap();
+            }
+            if keep { made.keep() } else { drop(made) }
+        };
+        fs::write(folder.path().join("there"), "").unwrap();
+        make(false);
+        assert_eq!(names(&folder), ["there"]);
+        make(true);
+        assert_eq!(names(&folder), ["a", "there"]);
+        make(false);
+        assert!(folder.path().join("a/b/own").is_file());
     }
 
     #[test]

@@ -24,7 +24,8 @@ use crate::file::write;
 use crate::output::{Answer, OutputFormat};
 use crate::results;
 use apportion::spec::path_text;
-use apportion_studies::sweep::{Course, Outcome, Plan, Shard, Store, StoreError, Task};
+use apportion_studies::file::Made;
+use apportion_studies::sweep::{Course, Outcome, Plan, Shard, Store, StoreError, Study, Task};
 
 /// Flags of a job array.
 #[derive(Args, Debug)]
@@ -57,7 +58,7 @@ impl Default for SlurmArguments {
     }
 }
 
-/// Joins the existing parts, writes the script of the rest, and submits it.
+/// Joins the existing parts, writes the script of the rest, and submits it. What is refused leaves nothing behind.
 pub(super) fn submit(
     arguments: &SweepArguments,
     session: &Session,
@@ -65,24 +66,42 @@ pub(super) fn submit(
     folder: &Path,
 ) -> Result<(), Failure> {
     let folder = absolute(folder)?;
-    let kept = if arguments.dry_run { BTreeMap::new() } else { join_parts(arguments, plan, &folder)? };
+    let n_tasks = arguments.slurm.tasks.get().min(plan.tasks.len());
+    let script = |array: &BTreeSet<usize>| script(arguments, plan, &folder, n_tasks, array);
+    // Flags are refused before anything is made.
+    script(&(1..=n_tasks).collect())?;
+    let parts = parts(&folder)?;
+    let mut joined = if arguments.dry_run { None } else { Some(join_parts(plan, &folder, &parts)?) };
+    let kept = match &joined {
+        Some(store) => super::kept_in(store, arguments)?,
+        None => kept_so_far(arguments, &folder, &parts)?,
+    };
     let mut course = Course::new(plan, kept);
     let pending = course.pending().map_err(results::run_failure)?;
-    if pending.is_empty() {
-        session.note(format!("all {} runs are in {}: nothing to submit", course.n_kept(), folder.display()));
-        return Ok(());
-    }
-    let n_tasks = arguments.slurm.tasks.get().min(plan.tasks.len());
     let array = shards(plan, &pending, n_tasks);
-    let script = script(arguments, plan, &folder, n_tasks, &array)?;
-    if arguments.dry_run {
-        return session.output.text(&script);
+    if arguments.dry_run && !pending.is_empty() {
+        return session.output.text(&script(&array)?);
     }
-    let place = folder.join("slurm");
-    fs::create_dir_all(&place).map_err(Failure::io(format!("make {}", place.display())))?;
-    let path = place.join("array.sbatch");
-    write(&path, script.as_bytes())?;
-    let job = sbatch(&path)?;
+    let mut made = Made::default();
+    let path = folder.join("slurm").join("array.sbatch");
+    let job = if pending.is_empty() {
+        None
+    } else {
+        made.note(&path);
+        fs::create_dir_all(folder.join("slurm")).map_err(Failure::io(format!("make {}", path.display())))?;
+        write(&path, script(&array)?.as_bytes())?;
+        Some(sbatch(&path)?)
+    };
+    made.keep();
+    if let Some(store) = &mut joined {
+        store.settle();
+        store.write_csv().map_err(results::failure)?;
+    }
+    let Some(job) = job else {
+        let n_kept = course.n_kept();
+        session.note(format!("all {n_kept} runs are in {}: nothing to submit", folder.display()));
+        return Ok(());
+    };
     let (n_kept, n_pending, n_array) = (course.n_kept(), pending.len(), array.len());
     if session.output.format() == OutputFormat::Table {
         session.output.words(&format!(
@@ -120,13 +139,8 @@ impl Answer for SubmittedArray {
     const KIND: &'static str = "array";
 }
 
-/// Joins the parts that have ended, or are under way, into the whole. Answers digest and outcome of all runs that are not made
-/// again.
-fn join_parts(
-    arguments: &SweepArguments,
-    plan: &Plan,
-    folder: &Path,
-) -> Result<BTreeMap<String, Outcome>, Failure> {
+/// The folders of the parts that have ended, or are under way.
+fn parts(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
     let mut parts = Vec::new();
     let place = folder.join("parts");
     if place.exists() {
@@ -141,14 +155,34 @@ fn join_parts(
         }
     }
     parts.sort();
-    let store = if parts.is_empty() {
-        Store::open(folder, &apportion_studies::sweep::Study::of(&plan.sweep, &plan.selection))
-            .map_err(results::failure)?
+    Ok(parts)
+}
+
+/// Joins the parts into the whole. A whole that is new is removed with the store unless it is settled.
+fn join_parts(plan: &Plan, folder: &Path, parts: &[PathBuf]) -> Result<Store, Failure> {
+    let opened = if parts.is_empty() {
+        Store::begin(folder, &Study::of(&plan.sweep, &plan.selection))
     } else {
-        Store::merge(folder, &parts).map_err(results::failure)?.0
+        Store::merge(folder, parts).map(|(store, _)| store)
     };
-    store.write_csv().map_err(results::failure)?;
-    super::kept_in(&store, arguments)
+    opened.map_err(results::failure)
+}
+
+/// Digest and outcome of all runs that are not made again, of the whole and its parts as they are.
+fn kept_so_far(
+    arguments: &SweepArguments,
+    folder: &Path,
+    parts: &[PathBuf],
+) -> Result<BTreeMap<String, Outcome>, Failure> {
+    let mut kept = BTreeMap::new();
+    for place in parts.iter().map(PathBuf::as_path).chain([folder]) {
+        match Store::open_to_resume(place) {
+            Ok(store) => kept.extend(super::kept_in(&store, arguments)?),
+            Err(StoreError::Missing { .. }) => {}
+            Err(error) => return Err(results::failure(error)),
+        }
+    }
+    Ok(kept)
 }
 
 /// The shards with missing runs.
@@ -283,7 +317,7 @@ fn sbatch(script: &Path) -> Result<String, Failure> {
         return Ok(job);
     }
     let complaint = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-    let help = format!("the script is {}", script.display());
+    let help = "nothing was submitted and nothing kept; `--dry-run` prints the script".to_owned();
     Err(Failure::usage(format!("sbatch refused the script: {complaint}"), Some(help)))
 }
 

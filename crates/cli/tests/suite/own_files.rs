@@ -171,6 +171,53 @@ fn what_cannot_be_written_is_refused_before_the_work() {
 }
 
 #[test]
+fn a_sweep_that_is_refused_leaves_no_results() {
+    let folder = folder();
+    let at = folder.path();
+    let sweep = "format: apportion/sweep-v1\nname: s\naxes: {policy: [fifo]}\nrun: {cluster: {v100: 1}, trace: t.csv}\n";
+    fs::write(at.join("s.yaml"), sweep).unwrap();
+    fs::write(at.join("o.yaml"), sweep.replace("name: s", "name: other")).unwrap();
+    let program = env!("CARGO_BIN_EXE_apportion");
+    let run = |line: &str| {
+        let line = line.replace("apportion ", &format!("{program} "));
+        let output = Command::new("bash").args(["-c", &line]).current_dir(at).output().unwrap();
+        (output.status.code(), String::from_utf8(output.stderr).unwrap())
+    };
+    assert_eq!(run("apportion sweep s.yaml --out s; mkdir bin foreign moved lock csv csv/results.csv lock/results.lock").0, Some(0));
+    fs::copy(at.join("s/results.sqlite"), at.join("moved/results.sqlite")).unwrap();
+    fs::write(at.join("foreign/results.sqlite"), "not a database").unwrap();
+    // A Slurm that takes no job.
+    fs::write(at.join("bin/sbatch"), "#!/bin/sh\necho no partition >&2; exit 1\n").unwrap();
+    assert_eq!(run("chmod +x bin/sbatch").0, Some(0));
+    let tree = || run("find . | sort >/dev/stderr").1;
+    let before = tree();
+    for (line, expected) in [
+        ("apportion sweep s.yaml --slurm --out new --time '1 2'", "--time: `1 2` is not one word"),
+        ("apportion sweep s.yaml --slurm --out new --sbatch $'a\\nb'", "more than a line"),
+        ("apportion sweep s.yaml --slurm --out 'a b'", "no path with spaces"),
+        ("apportion sweep --policy fifo --trace t.csv --cluster v100=1 --slurm --out new", "as a file"),
+        ("PATH=bin:$PATH apportion sweep s.yaml --slurm --out a/new", "refused the script: no partition"),
+        ("apportion sweep s.yaml --out foreign", "is not a results file"),
+        ("apportion results merge s --out foreign", "is not a results file"),
+        ("apportion sweep o.yaml --out moved", "results of another study"),
+        ("PATH=bin:$PATH apportion sweep o.yaml --slurm --out moved", "results of another study"),
+        ("apportion sweep s.yaml --out lock", "a folder is where a file"),
+        ("apportion results merge s --out csv", "the table of results: cannot write"),
+        ("apportion results merge s moved absent --out new", "absent: there is no such file"),
+    ] {
+        let (code, said) = run(line);
+        assert!(code == Some(2) && said.contains(expected), "{line}: {code:?}: {said}");
+        assert!(said.contains("\n  help: ") || said.contains("one word"), "{line}: {said}");
+        assert_eq!(tree(), before, "{line}");
+    }
+    fs::write(at.join("bin/sbatch"), "#!/bin/sh\necho 7\n").unwrap();
+    assert_eq!(run("PATH=bin:$PATH apportion sweep s.yaml --slurm --out a/new").0, Some(0));
+    for name in ["results.sqlite", "results.csv", "slurm/array.sbatch"] {
+        assert!(at.join("a/new").join(name).is_file(), "{name}");
+    }
+}
+
+#[test]
 fn standard_output_is_no_folder_and_holds_nothing_that_is_read_again() {
     let folder = folder();
     for (words, flag) in [

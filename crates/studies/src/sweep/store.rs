@@ -21,7 +21,7 @@ use std::path::{Path, PathBuf};
 use rusqlite::{Connection, OpenFlags};
 use serde_json::Value;
 
-use crate::file;
+use crate::file::{self, Made};
 use crate::sweep::grid::Selection;
 use crate::sweep::outcome::{AllocationRow, JobRow, Outcome};
 use crate::sweep::spec::{Published, SweepSpec, are_alike, unlike_fields, value_text};
@@ -130,6 +130,13 @@ pub struct Store {
     study: Study,
     version: String,
     /// Lock of the folder, held as long as the store may write.
+    held: Option<Held>,
+}
+
+/// A folder that is held against other writers. What is new in it is removed, if at all, before the lock is given up.
+#[derive(Debug)]
+struct Held {
+    made: Made,
     _lock: Option<File>,
 }
 
@@ -137,15 +144,30 @@ impl Store {
     /// Opens the results of a study for writing, and creates them if there are none.
     ///
     /// # Errors
-    /// If the folder holds other files, which are left unchanged, or cannot be written.
+    /// If the folder holds other files, which are left unchanged, or cannot be written; nothing is left in it then.
     pub fn open(folder: &Path, study: &Study) -> Result<Self, StoreError> {
+        let mut store = Self::begin(folder, study)?;
+        store.settle();
+        Ok(store)
+    }
+
+    /// Opens the results of a study for writing, as [`open`](Self::open). What is new of them is removed with the store, unless it
+    /// is [settled](Self::settle).
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn begin(folder: &Path, study: &Study) -> Result<Self, StoreError> {
         let io = |action, path: &Path| {
             let path = path.display().to_string();
             move |source| StoreError::Io { action, path, source }
         };
+        let mut made = Made::default();
+        made.note(folder);
         fs::create_dir_all(folder).map_err(io("make the folder", folder))?;
-        let lock = take_lock(folder)?;
+        let lock = take_lock(folder, &mut made)?;
+        let mut held = Held { made, _lock: lock };
         let path = folder.join(FILE);
+        held.made.note(&path);
         let is_new = check_header(&path)?;
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let flags = if is_new { flags | OpenFlags::SQLITE_OPEN_CREATE } else { flags };
@@ -155,11 +177,18 @@ impl Store {
         }
         let (kept, version) = schema::check(&connection, &path)?;
         let (folder, study) = (folder.to_owned(), study.clone());
-        let mut store = Self { connection, folder, study, version, _lock: lock };
+        let mut store = Self { connection, folder, study, version, held: Some(held) };
         store.of_this_version()?;
         store.adopt(&kept)?;
         schema::complete(&store.connection).map_err(database("write", &path))?;
         Ok(store)
+    }
+
+    /// Lets what is new of the results stay.
+    pub fn settle(&mut self) {
+        if let Some(held) = &mut self.held {
+            std::mem::take(&mut held.made).keep();
+        }
     }
 
     /// Opens results to continue: only those of this version.
@@ -194,7 +223,7 @@ impl Store {
         let (study, version) = schema::check(&connection, &path)?;
         let folder =
             if given_file { path.parent().unwrap_or(Path::new(".")).to_owned() } else { folder.to_owned() };
-        Ok(Self { connection, folder, study, version, _lock: None })
+        Ok(Self { connection, folder, study, version, held: None })
     }
 
     /// Refuses results of another version, as the same digest may stand for different numbers.

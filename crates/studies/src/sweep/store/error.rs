@@ -89,6 +89,16 @@ pub enum StoreError {
         /// Description of the difference.
         what: String,
     },
+    /// Results that are to be joined are those of two studies.
+    #[error("{path} and {other} hold results of two studies: {what}")]
+    TwoStudies {
+        /// Path of one file.
+        path: String,
+        /// Path of the other file.
+        other: String,
+        /// Description of the difference.
+        what: String,
+    },
     /// Another process is writing.
     #[error("another sweep is writing to {path}")]
     Locked {
@@ -151,6 +161,7 @@ impl StoreError {
             Self::OtherStudy { .. } => Some(
                 "write elsewhere with `--out DIR` (Gavel's `--log-dir DIR`), or give the sweep another name",
             ),
+            Self::TwoStudies { .. } => Some("nothing was joined; join the results of each study by itself"),
             Self::Locked { .. } => Some("wait for it, or write elsewhere with `--out DIR`"),
             Self::Conflict { .. } => Some(
                 "nothing was joined; the same run gives the same numbers, so one of the two was changed or made by a changed program",
@@ -158,6 +169,9 @@ impl StoreError {
             Self::Missing { why: Absence::NoResults, .. } => Some("`apportion sweep` writes them"),
             Self::Missing { .. } => {
                 Some("give the folder that `apportion sweep` wrote, or the results.sqlite in it")
+            }
+            Self::Io { source, .. } if source.kind() == io::ErrorKind::IsADirectory => {
+                Some("a folder is where a file of the results is to be: write elsewhere with `--out DIR`")
             }
             Self::Io { .. } | Self::Database { .. } | Self::Threads { .. } => None,
         }
@@ -190,9 +204,13 @@ impl StoreError {
             | Self::Damaged { .. }
             | Self::Version { .. }
             | Self::OtherStudy { .. }
+            | Self::TwoStudies { .. }
             | Self::Conflict { .. }
             | Self::Missing { .. } => true,
-            Self::Io { action, .. } => *action == "read",
+            // A folder where a file is to be is the user's choice of a place.
+            Self::Io { action, source, .. } => {
+                *action == "read" || source.kind() == io::ErrorKind::IsADirectory
+            }
             Self::Database { .. } | Self::Locked { .. } | Self::Threads { .. } => false,
         }
     }

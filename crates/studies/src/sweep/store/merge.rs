@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use apportion::metrics::Metric;
 
-use super::{Absence, Row, Store, StoreError, joined, with_other_fields};
+use super::{Absence, Row, Store, StoreError, Study, joined, with_other_fields};
 use crate::sweep::outcome::Status;
 use crate::sweep::spec::are_alike;
 
@@ -42,16 +42,10 @@ impl Store {
         };
         let mut study = first.study.clone();
         for store in &stores[1..] {
-            let columns = |s: &super::Study| s.axes.iter().map(|(n, _)| n.clone()).collect::<Vec<_>>();
             let other = &store.study;
-            let is_same = (&other.name, columns(other)) == (&study.name, columns(&study));
-            let is_alike = are_alike(&other.fixed, &study.fixed);
-            if !(is_same && is_alike) {
-                let fields = (is_same && !is_alike)
-                    .then(|| format!(": {}", with_other_fields((other, &study), ["here", "there"])));
-                let (first, fields) = (first.path(), fields.unwrap_or_default());
-                let what = format!("they cannot be joined with those in {}{fields}", first.display());
-                return Err(StoreError::OtherStudy { path: store.path().display().to_string(), what });
+            if let Some(what) = two_studies(&study, other) {
+                let (path, other) = (first.path().display().to_string(), store.path().display().to_string());
+                return Err(StoreError::TwoStudies { path, other, what });
             }
             study = joined(&study, other);
         }
@@ -97,6 +91,20 @@ impl Store {
         merged.n_rows = target.digests()?.len();
         Ok((target, merged))
     }
+}
+
+/// The difference of results that are not of one study; none if they are.
+fn two_studies(first: &Study, second: &Study) -> Option<String> {
+    let columns = |study: &Study| study.axes.iter().map(|(name, _)| name.clone()).collect::<Vec<_>>();
+    if first.name != second.name {
+        return Some(format!("`{}` and `{}`", first.name, second.name));
+    }
+    let (one, other) = (columns(first), columns(second));
+    if one != other {
+        return Some(format!("`{}` varied {} and {}", first.name, one.join(", "), other.join(", ")));
+    }
+    let places = ["in the first", "in the second"];
+    (!are_alike(&first.fixed, &second.fixed)).then(|| with_other_fields((first, second), places))
 }
 
 fn is_better(row: &Row, kept: &Row) -> bool {

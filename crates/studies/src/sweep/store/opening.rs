@@ -5,6 +5,7 @@ use std::io::{self, Read as _};
 use std::path::Path;
 
 use super::StoreError;
+use crate::file::Made;
 
 const LOCK_FILE: &str = "results.lock";
 
@@ -42,18 +43,27 @@ fn is_of_content(error: &rusqlite::Error) -> bool {
     }
 }
 
-/// Locks the folder against other writers; without effect on file systems without locks.
-pub(super) fn take_lock(folder: &Path) -> Result<Option<File>, StoreError> {
+/// Locks the folder against other writers; without effect on file systems without locks. A lock file that is new is noted.
+pub(super) fn take_lock(folder: &Path, made: &mut Made) -> Result<Option<File>, StoreError> {
     let path = folder.join(LOCK_FILE);
-    let file = File::options().create(true).append(true).open(&path).map_err(|source| StoreError::Io {
+    let open = |is_new: bool| File::options().create(!is_new).create_new(is_new).append(true).open(&path);
+    let (opened, is_new) = match open(true) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => (open(false), false),
+        opened => (opened, true),
+    };
+    let file = opened.map_err(|source| StoreError::Io {
         action: "write",
         path: path.display().to_string(),
         source,
     })?;
     match file.try_lock() {
-        Ok(()) => Ok(Some(file)),
         Err(fs::TryLockError::WouldBlock) => Err(StoreError::Locked { path: folder.display().to_string() }),
-        Err(fs::TryLockError::Error(_)) => Ok(None),
+        locked => {
+            if is_new {
+                made.add(path);
+            }
+            Ok(locked.is_ok().then_some(file))
+        }
     }
 }
 
