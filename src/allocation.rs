@@ -13,6 +13,7 @@ use thiserror::Error;
 
 use crate::index::{CombinationId, Id, IndexVec, JobIndex, WorkerTypeId};
 use crate::problem::{Problem, Sharer};
+use crate::units::Decimals;
 use crate::workload::Combination;
 pub use shares::Shares;
 
@@ -401,7 +402,8 @@ impl fmt::Display for Allocation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (id, combination) in self.combinations.enumerate() {
             let jobs: Vec<String> = combination.members().map(|job| job.to_string()).collect();
-            let shares: Vec<String> = self.shares.row(id).iter().map(|share| format!("{share:.4}")).collect();
+            let shares: Vec<String> =
+                self.shares.row(id).iter().map(|share| Decimals(*share, 4).to_string()).collect();
             writeln!(f, "{:>10}  {}", jobs.join("+"), shares.join("  "))?;
         }
         Ok(())

@@ -10,6 +10,28 @@ use std::ops::{Add, AddAssign, Div, Mul, Sub, SubAssign};
 
 use serde::{Deserialize, Serialize};
 
+/// A number for people with so many decimals: with more where it would look like 0, and with an exponent if it is very large or
+/// small.
+#[derive(Clone, Copy, Debug)]
+pub struct Decimals(pub f64, pub usize);
+
+impl fmt::Display for Decimals {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self(value, n_decimals) = *self;
+        let text = match value.abs() {
+            size if size >= 1e15 => format!("{value:.2e}"),
+            size if size > 0.0 && size < 1e-6 => format!("{value:.1e}"),
+            size if size > 0.0 => {
+                let mut decimals = (n_decimals..).map(|n| format!("{value:.n$}"));
+                let is_shown = |text: &String| text.contains(|digit: char| ('1'..='9').contains(&digit));
+                decimals.find(is_shown).unwrap_or_default()
+            }
+            nothing => format!("{nothing:.n_decimals$}"),
+        };
+        f.pad(&text)
+    }
+}
+
 macro_rules! quantity {
     ($(#[$doc:meta])* $name:ident, $unit:literal) => {
         $(#[$doc])*
@@ -231,6 +253,29 @@ mod tests {
     fn a_price_needs_worker_hours() {
         let busy = Seconds::new(7200.0).of_workers(3.0);
         assert_eq!(DollarsPerWorkerHour::new(2.0) * busy, Dollars::new(12.0));
+    }
+
+    #[test]
+    fn a_number_is_not_shown_as_zero_nor_with_hundreds_of_digits() {
+        for (value, n, text) in [
+            (0.0, 4, "0.0000"),
+            (-0.0, 2, "0.00"),
+            (12.345_67, 2, "12.35"),
+            (-0.5, 1, "-0.5"),
+            (0.000_04, 4, "0.00004"),
+            (0.000_06, 4, "0.0001"),
+            (-0.04, 1, "-0.04"),
+            (1e-6, 2, "0.000001"),
+            (9.96e-7, 4, "1.0e-6"),
+            (-4.2e-13, 4, "-4.2e-13"),
+            (5e-324, 0, "4.9e-324"),
+            (1.25e14, 1, "125000000000000.0"),
+            (f64::MAX, 2, "1.80e308"),
+            (f64::INFINITY, 2, "inf"),
+        ] {
+            assert_eq!(Decimals(value, n).to_string(), text);
+        }
+        assert_eq!(format!("{:>7}|{:<5}|", Decimals(1.5, 2), Decimals(1.5, 1)), "   1.50|1.5  |");
     }
 
     #[test]

@@ -5,6 +5,7 @@ use crate::policy::decision::{Decision, ObjectiveReport};
 use crate::policy::program::SolvedProgram;
 use crate::problem::Problem;
 use crate::program::expression::{Dimension, Subject};
+use crate::units::Decimals;
 
 /// An answer to "why does this job get this share".
 #[derive(Clone, Debug)]
@@ -206,7 +207,12 @@ impl Explanation {
         let words = self.reason_in_words(part);
         match part.fixed.as_ref().filter(|fixed| fixed.step > 1) {
             Some(fixed) => {
-                format!("{words} (level {:.6}, fixed at step {} of {})", fixed.level, fixed.step, fixed.steps)
+                format!(
+                    "{words} (level {}, fixed at step {} of {})",
+                    Decimals(fixed.level, 6),
+                    fixed.step,
+                    fixed.steps
+                )
             }
             None => words,
         }
@@ -219,10 +225,10 @@ impl Explanation {
         match part.binding {
             Binding::Discount => {
                 let kept = part.discount.unwrap_or(1.0);
-                let taken = 100.0 * (1.0 - kept);
-                let had = part.time / kept;
+                let taken = Decimals(100.0 * (1.0 - kept), 2);
+                let had = Decimals(part.time / kept, 4);
                 return format!(
-                    "the discount took {taken:.2} % of the {had:.4} of time it had, for what its presence costs the others"
+                    "the discount took {taken} % of the {had} of time it had, for what its presence costs the others"
                 );
             }
             Binding::Free if has_program => {

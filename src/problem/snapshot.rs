@@ -54,7 +54,7 @@ impl Problem {
             let value = |job: &SnapshotJob| job.extra.get(name).copied().unwrap_or(0.0);
             builder.extra(name, document.jobs.iter().map(value).collect());
         }
-        builder.colocation(if document.pairs.is_empty() {
+        builder.colocation(if !snapshot.states_pairs() {
             Colocation::Rows { throughputs: Arc::clone(throughputs), columns }
         } else {
             Colocation::Pairs(pairs(snapshot, &cluster))
@@ -267,7 +267,11 @@ fn unknown_job_type(
             throughputs.name(),
             scale_factors.join(", "),
         );
-        return snapshot.source().error_at(&format!("jobs[{position}].scale_factor"), message, None);
+        return snapshot.source().error_at(
+            &format!("{}.scale_factor", snapshot.path_of(position)),
+            message,
+            None,
+        );
     }
     let mut names: Vec<&str> = Vec::new();
     for row in rows() {
@@ -275,7 +279,12 @@ fn unknown_job_type(
             names.push(&row.job_type);
         }
     }
-    snapshot.source().unknown_name(&format!("jobs[{position}].job_type"), "job type", name, names)
+    snapshot.source().unknown_name(
+        &format!("{}.job_type", snapshot.path_of(position)),
+        "job type",
+        name,
+        names,
+    )
 }
 
 /// A problem's error, where the snapshot has what it is about.
@@ -293,11 +302,11 @@ fn place(snapshot: &Snapshot, error: &ProblemError) -> SpecError {
             } else {
                 "it needs a throughput above 0 on a type with workers enough".to_owned()
             };
-            source.error_at(&format!("jobs[{position}]"), message, Some(help))
+            source.error_at(&snapshot.path_of(position), message, Some(help))
         }
         ProblemError::Value { field, .. } => {
-            source.error_at(&format!("jobs[{position}].{field}"), error.to_string(), None)
+            source.error_at(&format!("{}.{field}", snapshot.path_of(position)), error.to_string(), None)
         }
-        _ => source.error_at(&format!("jobs[{position}]"), error.to_string(), None),
+        _ => source.error_at(&snapshot.path_of(position), error.to_string(), None),
     }
 }

@@ -15,7 +15,7 @@ use crate::scheduler::{DecisionError, OptionError, RestoreError};
 use crate::solver::timing::Stopwatch;
 use crate::spec::snapshot::Label;
 use crate::throughput::estimator::EstimatorError;
-use crate::units::Seconds;
+use crate::units::{Decimals, Seconds};
 
 /// Why a simulation cannot go on.
 #[derive(Debug, Error)]
@@ -78,7 +78,7 @@ pub struct Boundary {
 impl fmt::Display for Boundary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { now, round, jobs } = self;
-        write!(f, "after {:.2} simulated hours, in round {round}, with {}", now.hours(), Ids(jobs))
+        write!(f, "after {} simulated hours, in round {round}, with {}", Decimals(now.hours(), 2), Ids(jobs))
     }
 }
 

@@ -21,7 +21,7 @@ use super::simulation::Simulation;
 use crate::index::JobId;
 use crate::scheduler::active::{LastRun, Progress};
 use crate::spec::snapshot::Label;
-use crate::units::Seconds;
+use crate::units::{Decimals, Seconds};
 
 /// The least number of arrived jobs from which doublings are counted.
 const MILESTONE_MIN: u32 = 1000;
@@ -176,45 +176,45 @@ impl fmt::Display for Standstill {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Livelock { since, rounds, leases, jobs } => {
-                let (since, ids) = (since.hours(), Ids(jobs));
+                let (since, ids) = (Decimals(since.hours(), 2), Ids(jobs));
                 write!(
                     f,
-                    "no job has run a step since {since:.2} simulated hours, in {rounds} {} with ",
+                    "no job has run a step since {since} simulated hours, in {rounds} {} with ",
                     rounds_of(*rounds)
                 )?;
                 let of_leases = if *leases == 1 { "lease" } else { "leases" };
                 write!(f, "{leases} {of_leases}, and nothing is to come: {ids}")
             }
             Self::Endless { since, rounds, years, jobs } => {
-                let (since, ids, word) = (since.hours(), Ids(jobs), rounds_of(*rounds));
+                let (since, ids, word) = (Decimals(since.hours(), 2), Ids(jobs), rounds_of(*rounds));
                 write!(
                     f,
-                    "at the pace since {since:.2} simulated hours, in {rounds} {word}, no job would end in less "
+                    "at the pace since {since} simulated hours, in {rounds} {word}, no job would end in less "
                 )?;
                 write!(f, "than {years:.1e} simulated years, and nothing is to come: {ids}")
             }
             Self::Starved { since, rounds, jobs } => {
-                let (since, ids) = (since.hours(), Ids(jobs));
+                let (since, ids) = (Decimals(since.hours(), 2), Ids(jobs));
                 write!(
                     f,
-                    "the policy gives nothing to {ids}; nothing has changed since {since:.2} simulated hours"
+                    "the policy gives nothing to {ids}; nothing has changed since {since} simulated hours"
                 )?;
                 write!(f, " ({rounds} {}), and nothing is to come", rounds_of(*rounds))
             }
             Self::Overtaken { since, jobs, n_before, n_arrived, n_active } => {
-                let (since, ids, later) = (since.hours(), Ids(jobs), n_arrived - n_before);
+                let (since, ids, later) = (Decimals(since.hours(), 2), Ids(jobs), n_arrived - n_before);
                 write!(
                     f,
-                    "no step of measured jobs for long: {ids}, the first since {since:.2} simulated hours; "
+                    "no step of measured jobs for long: {ids}, the first since {since} simulated hours; "
                 )?;
                 let of_jobs = if later == 1 { "job has" } else { "jobs have" };
                 write!(f, "{later} {of_jobs} arrived since, and all but {n_active} of {n_arrived} are done")
             }
             Self::Crawling { jobs, part, n_before, n_arrived, n_active } => {
-                let (ids, percent, later) = (Ids(jobs), 100.0 * part, n_arrived - n_before);
+                let (ids, percent, later) = (Ids(jobs), Decimals(100.0 * part, 2), n_arrived - n_before);
                 write!(
                     f,
-                    "measured jobs hardly run: {ids}, at most {percent:.2} % of the steps that they had left when "
+                    "measured jobs hardly run: {ids}, at most {percent} % of the steps that they had left when "
                 )?;
                 write!(
                     f,

@@ -12,6 +12,12 @@ use crate::spec::path_text;
 /// The largest file that is read, in bytes.
 pub const FILE_SIZE_MAX: u64 = 2 << 30;
 
+/// Bytes of a text that are checked before the rest is read: what has no end is rarely text.
+const CHECKED: u64 = 1 << 20;
+
+/// Advice on a file with zeros in it.
+const NO_TEXT: &str = "text has no zeros: is it the right file?";
+
 /// A document that ships with the program: its name and text.
 pub type Embedded = (&'static str, &'static str);
 
@@ -22,8 +28,11 @@ impl Source {
     /// If it cannot be read, is a folder, is larger than [`FILE_SIZE_MAX`], or is not UTF-8.
     pub fn load(path: impl AsRef<Path>) -> Result<Self, SpecError> {
         let path = path.as_ref();
-        let bytes = read_bytes(path)?;
         let name = path_text::of(path);
+        let bytes = read_named(path, |read| match no_text_at(read) {
+            Some(valid) => Err(not_text(name.clone(), read, valid)),
+            None => Ok(()),
+        })?;
         // Text of other encodings may be valid UTF-8, too, with zeros in it.
         let start = &bytes[..bytes.len().min(encoding::BEGINNING)];
         if let Some(advice) = start.contains(&0).then(|| encoding::advice(start)).flatten() {
@@ -65,7 +74,12 @@ impl Source {
         let names = || embedded.iter().map(|(name, _)| *name);
         let message =
             format!("unknown {what} `{name_or_path}`, expected a file or one of {}", name_list(names()));
-        Err(SpecError::about("", message, suggestion(name_or_path, names())))
+        let help = if path.is_dir() {
+            Some(format!("`{name_or_path}` is a folder: name a file in it"))
+        } else {
+            suggestion(name_or_path, names())
+        };
+        Err(SpecError::about("", message, help))
     }
 }
 
@@ -74,48 +88,89 @@ impl Source {
 /// # Errors
 /// If it cannot be read, is a folder, or is larger than [`FILE_SIZE_MAX`].
 pub fn read_bytes(path: impl AsRef<Path>) -> Result<Vec<u8>, SpecError> {
-    let path = path.as_ref();
-    let path = path.to_str().map_or(path.into(), path_text::to_path);
-    read(&path).map_err(|error| load_error(&path, &error))
+    read_named(path.as_ref(), |_| Ok(()))
 }
 
-fn read(path: &Path) -> io::Result<Vec<u8>> {
+/// Reads a file. If there is more than [`CHECKED`] of it, that much is checked before the rest is read.
+fn read_named(path: &Path, check: impl FnOnce(&[u8]) -> Result<(), SpecError>) -> Result<Vec<u8>, SpecError> {
+    let path = path.to_str().map_or(path.into(), path_text::to_path);
+    let failed = |error: io::Error| load_error(&path, &error);
     let mut bytes = Vec::new();
-    if path == Path::new("-") {
-        io::stdin().lock().take(FILE_SIZE_MAX + 1).read_to_end(&mut bytes)?;
+    let mut file: Box<dyn Read> = if *path == *Path::new("-") {
+        Box::new(io::stdin().lock())
     } else {
-        let file = fs::File::open(path)?;
-        let metadata = file.metadata()?;
-        if metadata.is_dir() {
-            return Err(io::ErrorKind::IsADirectory.into());
+        let file = fs::File::open(&path).map_err(failed)?;
+        let about = file.metadata().map_err(failed)?;
+        if about.is_dir() {
+            return Err(load_error(&path, &io::ErrorKind::IsADirectory.into()));
         }
-        bytes.reserve(usize::try_from(metadata.len().min(FILE_SIZE_MAX)).unwrap_or(0));
-        file.take(FILE_SIZE_MAX + 1).read_to_end(&mut bytes)?;
+        bytes.reserve(usize::try_from(about.len().min(FILE_SIZE_MAX)).unwrap_or(0));
+        Box::new(file)
+    };
+    (&mut file).take(CHECKED).read_to_end(&mut bytes).map_err(failed)?;
+    if bytes.len() as u64 == CHECKED {
+        check(&bytes)?;
+        file.take(FILE_SIZE_MAX + 1 - CHECKED).read_to_end(&mut bytes).map_err(failed)?;
     }
     if bytes.len() as u64 > FILE_SIZE_MAX {
-        return Err(io::ErrorKind::FileTooLarge.into());
+        return Err(load_error(&path, &io::ErrorKind::FileTooLarge.into()));
     }
     Ok(bytes)
 }
 
-fn load_error(path: &Path, error: &io::Error) -> SpecError {
+/// The first byte that no text has: of a letter that is not UTF-8, unless the text goes on behind it, or zero.
+fn no_text_at(bytes: &[u8]) -> Option<usize> {
+    let broken = str::from_utf8(bytes).err().filter(|error| error.error_len().is_some());
+    let zero = bytes.iter().position(|byte| *byte == 0);
+    broken.map(|error| error.valid_up_to()).into_iter().chain(zero).min()
+}
+
+/// The complaint about a file that cannot be read.
+pub fn load_error(path: &Path, error: &io::Error) -> SpecError {
     let name = path_text::of(path);
     match error.kind() {
         io::ErrorKind::NotFound => {
-            let help = nearest_file(path).map(|near| format!("did you mean `{near}`?"));
             let is_link = path.symlink_metadata().is_ok_and(|about| about.is_symlink());
             let message = if is_link {
                 "this is a link, and where it leads there is nothing"
             } else {
                 "there is no such file"
             };
-            SpecError::about(name, message, help)
+            let near = nearest_file(path).map(|near| format!("did you mean `{near}`?"));
+            SpecError::about(name, message, Some(near.unwrap_or_else(|| looked_for(path))))
         }
-        io::ErrorKind::IsADirectory => SpecError::about(name, "this is a folder, expected a file", None),
+        io::ErrorKind::IsADirectory => {
+            let help = "name a file in it".to_owned();
+            SpecError::about(name, "this is a folder, expected a file", Some(help))
+        }
+        io::ErrorKind::PermissionDenied => {
+            let help = "let this user read it and enter its folders, by `chmod` or as its owner".to_owned();
+            SpecError::about(name, format!("cannot be read: {error}"), Some(help))
+        }
         io::ErrorKind::FileTooLarge => {
-            SpecError::about(name, format!("the file is larger than {FILE_SIZE_MAX} bytes"), None)
+            let help = "logs of clusters, read by `--from`, may be larger".to_owned();
+            let message = format!("the file is larger than {FILE_SIZE_MAX} bytes, the most that is read");
+            SpecError::about(name, message, Some(help))
         }
         _ => SpecError::about(name, format!("cannot be read: {error}"), None),
+    }
+}
+
+/// The folder in which a file was looked for.
+fn looked_for(path: &Path) -> String {
+    let folder = path.parent().and_then(|folder| {
+        if folder.as_os_str().is_empty() {
+            std::env::current_dir().ok()
+        } else {
+            std::path::absolute(folder).ok()
+        }
+    });
+    let Some(folder) = folder else { return "name a file that is there".to_owned() };
+    let text = path_text::of(&folder);
+    if folder.is_dir() {
+        format!("it was looked for in `{text}`")
+    } else {
+        format!("there is no folder `{text}`")
     }
 }
 
@@ -135,14 +190,16 @@ fn nearest_file(path: &Path) -> Option<String> {
 }
 
 fn not_text(name: String, bytes: &[u8], valid: usize) -> SpecError {
+    let is_zero = bytes.get(valid) == Some(&0);
     let help = match bytes {
         [0x1f, 0x8b, ..] => "it is compressed by gzip: `gunzip -k FILE` unpacks it",
-        _ => encoding::advice(bytes).unwrap_or(encoding::LATIN_1),
+        _ => encoding::advice(bytes).unwrap_or(if is_zero { NO_TEXT } else { encoding::LATIN_1 }),
     };
     let before = String::from_utf8_lossy(&bytes[..valid]);
     let line = before.matches('\n').count() + 1;
     let column = before.chars().rev().take_while(|letter| *letter != '\n').count() + 1;
-    let message = format!("byte {valid}, on line {line}, is not UTF-8: expected a text file");
+    let what = if is_zero { "0" } else { "not UTF-8" };
+    let message = format!("byte {valid}, on line {line}, is {what}: expected a text file");
     // There is no excerpt: it would not be text.
     Source::new(name, "").at(line, column, message, Some(help.to_owned()))
 }
@@ -205,12 +262,29 @@ mod tests {
     fn folders_and_binaries_are_refused() {
         let folder = tempfile::tempdir().unwrap();
         assert_eq!(complaint(Source::load(folder.path())).0, "this is a folder, expected a file");
+        for (name, expected) in
+            [("nothing-like-it", "it was looked for in `/"), ("a/b/c", "there is no folder `/")]
+        {
+            let help = complaint(Source::load(folder.path().join(name))).1.unwrap();
+            assert!(help.starts_with(expected), "{help}");
+        }
         let path = folder.path().join("x.yaml");
         fs::write(&path, b"a: 1\nb: \xff\xfe").unwrap();
         let (message, _) = complaint(Source::load(&path));
         assert_eq!(message, "byte 8, on line 2, is not UTF-8: expected a text file");
         let error = Source::load(&path).unwrap_err().to_string();
         assert!(error.contains("x.yaml:2:4: byte 8"), "{error}");
+        // Of a large file, or one without end, no more than the beginning is read.
+        for byte in [0_u8, 0xff] {
+            let bytes = vec![byte; usize::try_from(CHECKED).unwrap() + 1];
+            fs::write(&path, [b"a: 1\n", &bytes[..]].concat()).unwrap();
+            let what = if byte == 0 { "0" } else { "not UTF-8" };
+            let expected = format!("byte 5, on line 2, is {what}: expected a text file");
+            assert_eq!(complaint(Source::load(&path)).0, expected);
+        }
+        let long = "ä".repeat(usize::try_from(CHECKED).unwrap());
+        fs::write(&path, format!("a{long}")).unwrap();
+        assert_eq!(Source::load(&path).unwrap().text.len(), long.len() + 1);
         fs::write(&path, b"\xff\xfea\0").unwrap();
         for (start, expected) in [
             (&b"\xff\xfea\0"[..], "it is UTF-16"),

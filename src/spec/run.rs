@@ -285,6 +285,10 @@ pub struct FieldComplaint {
     pub help: Option<String>,
 }
 
+/// The smallest arrival rate, in jobs per hour.
+const RATE_MIN: f64 = 1e-9;
+/// The longest duration of jobs: a century.
+const DURATION_MAX: Seconds = Seconds::new(100.0 * 365.25 * 86_400.0);
 /// The largest arrival rate, in jobs per hour.
 pub const RATE_MAX: f64 = 1e6;
 /// The most jobs.
@@ -333,7 +337,9 @@ impl RunSpec {
         if self.cluster.0.is_empty() {
             found.push("cluster", "no cluster is given", Some("such as {v100: 36, p100: 36, k80: 36}"));
         } else if let Err(error) = self.bare_cluster() {
-            found.push("cluster", error.to_string(), None);
+            let help = matches!(error, crate::cluster::ClusterError::Empty)
+                .then_some("one worker type needs a worker, as in {v100: 8}");
+            found.push("cluster", error.to_string(), help);
         }
         let known = |name: &String| self.cluster.0.iter().any(|(other, _)| other == name);
         for (name, per_server) in &self.servers.0 {
@@ -369,11 +375,12 @@ impl RunSpec {
             _ => found.push("workload", "expected only one of `rate`, `static` and `trace`", None),
         }
         if let Some(rate) = rate.map(JobsPerHour::get)
-            && !(rate.is_finite() && rate > 0.0 && rate <= RATE_MAX)
+            && !(RATE_MIN..=RATE_MAX).contains(&rate)
         {
             // Large numbers are written without three hundred digits.
-            let said = if rate.abs() < 1e9 { rate.to_string() } else { format!("{rate:e}") };
-            let message = format!("{said} jobs/h, expected a number above 0 and at most {RATE_MAX}");
+            let is_plain = rate == 0.0 || !rate.is_finite() || (1e-9..1e9).contains(&rate.abs());
+            let said = if is_plain { rate.to_string() } else { format!("{rate:e}") };
+            let message = format!("{said} jobs/h, expected a number from {RATE_MIN:e} to {RATE_MAX}");
             found.push("workload.rate", message, None);
         }
         for (field, count, most) in
@@ -395,8 +402,9 @@ impl RunSpec {
             let help = "say how many `jobs` arrive, or which to `measure`";
             found.push("workload.rate", "arrivals would never stop", Some(help));
         }
-        if let Some(duration) = duration.filter(|time| time.get() <= 0.0) {
-            found.push("workload.duration", format!("{duration}, expected a time above 0"), None);
+        if let Some(duration) = duration.filter(|time| time.get() <= 0.0 || *time > DURATION_MAX) {
+            let message = format!("{:e} s, expected a time above 0, of a century at most", duration.get());
+            found.push("workload.duration", message, Some("such as 8h"));
         }
     }
 

@@ -74,7 +74,8 @@ pub struct SnapshotJob {
     /// The job's importance, from 1e-100 to 1e15; larger is more.
     #[serde(default = "weight_one")]
     pub weight: f64,
-    /// Steps that are left to do. Policies that look at times need it: makespan, finish-time fairness, SLOs.
+    /// Steps that are left to do. Policies that look at times need it: makespan, finish-time fairness, SLOs. A job with 0 is over: it
+    /// gets nothing, and the others are decided as if it were not there.
     #[cfg_attr(feature = "schema", schemars(extend("x-unit" = "steps")))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub steps_remaining: Option<f64>,
@@ -161,10 +162,21 @@ pub struct Snapshot {
     document: SnapshotDocument,
     cluster: Cluster,
     positions: Positions,
+    states_pairs: bool,
+    finished: Finished,
+}
+
+/// Jobs of a snapshot that have no steps left, and are left out of it.
+#[derive(Clone, Debug, Default)]
+struct Finished {
+    /// Their ids.
+    labels: Vec<Label>,
+    /// Places in the text of the other jobs; empty if no job is left out.
+    places: Vec<usize>,
 }
 
 impl Snapshot {
-    /// Reads and checks a snapshot.
+    /// Reads and checks a snapshot. Jobs of which it says that no steps remain are over: they are checked and left out.
     ///
     /// # Errors
     /// All faults of the snapshot, up to a limit, each with its place.
@@ -179,7 +191,49 @@ impl Snapshot {
         check.entities();
         source.all_at(check.complaints)?;
         let cluster = cluster.map_err(|error| source.error_at("cluster", error.to_string(), None))?;
-        Ok(Self { source: source.clone(), document, cluster, positions })
+        let states_pairs = !document.pairs.is_empty();
+        let (source, finished) = (source.clone(), Finished::default());
+        let mut snapshot = Self { source, document, cluster, positions, states_pairs, finished };
+        snapshot.leave_out_finished();
+        Ok(snapshot)
+    }
+
+    fn leave_out_finished(&mut self) {
+        let is_over = |job: &SnapshotJob| job.steps_remaining.is_some_and(|steps| steps <= 0.0);
+        if !self.document.jobs.iter().any(is_over) {
+            return;
+        }
+        let jobs = std::mem::take(&mut self.document.jobs);
+        for (place, job) in jobs.into_iter().enumerate() {
+            if is_over(&job) {
+                self.finished.labels.push(job.id);
+            } else {
+                self.finished.places.push(place);
+                self.document.jobs.push(job);
+            }
+        }
+        let over: BTreeSet<String> = self.finished.labels.iter().map(Label::to_string).collect();
+        let is_there = |label: &Label| !over.contains(&label.to_string());
+        self.document.pairs.retain(|pair| pair.jobs.iter().all(is_there));
+        if let Positions::ByText(positions) = &mut self.positions {
+            let ids = self.document.jobs.iter().map(|job| job.id.to_string());
+            *positions = ids.enumerate().map(|(position, id)| (id, position)).collect();
+        }
+    }
+
+    /// The ids of the jobs that are left out, as no steps of them remain.
+    pub fn finished(&self) -> &[Label] {
+        &self.finished.labels
+    }
+
+    /// The path in the text of the job at a position.
+    pub fn path_of(&self, position: usize) -> String {
+        format!("jobs[{}]", self.finished.places.get(position).copied().unwrap_or(position))
+    }
+
+    /// Whether the snapshot states co-located throughputs, if only of jobs that are over.
+    pub fn states_pairs(&self) -> bool {
+        self.states_pairs
     }
 
     /// The text, for errors about it.
@@ -187,7 +241,7 @@ impl Snapshot {
         &self.source
     }
 
-    /// The document.
+    /// The document, without the jobs that are over.
     pub fn document(&self) -> &SnapshotDocument {
         &self.document
     }

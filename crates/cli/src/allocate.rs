@@ -106,6 +106,10 @@ fn shares(question: &Question, decision: &Decision) -> Table {
         let name = question.name(Combination::single(job));
         table.push([name.into()].into_iter().chain(zeros).collect());
     }
+    for label in question.snapshot.finished() {
+        let zeros = std::iter::repeat_n(Cell::Number(0.0, 4), question.worker_types().count() + 1);
+        table.push([label.to_string().into()].into_iter().chain(zeros).collect());
+    }
     table
 }
 
@@ -134,7 +138,7 @@ pub(crate) struct Allocated<'a> {
     /// Time shares: a row for each job, or pair of jobs, that has time.
     #[schemars(with = "Vec<Share<'_>>")]
     allocation: Shares<'a>,
-    /// The effective throughput of each job.
+    /// The effective throughput of each job; 0 of one without steps left.
     #[schemars(with = "BTreeMap<String, f64>", extend("x-unit" = "steps/s"))]
     effective_throughput: ByJob<'a>,
     /// The policy's objective; null for rules.
@@ -201,12 +205,15 @@ impl Serialize for Each<'_> {
 struct ByJob<'a> {
     question: &'a Question,
     values: &'a [f64],
+    /// Jobs with the value 0.
+    finished: &'a [Label],
 }
 
 impl Serialize for ByJob<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let jobs = self.question.problem.jobs().ids();
-        serializer.collect_map(jobs.map(|job| self.question.label(job)).zip(self.values))
+        let finished = self.finished.iter().map(|label| (label, &0.0));
+        serializer.collect_map(jobs.map(|job| self.question.label(job)).zip(self.values).chain(finished))
     }
 }
 
@@ -229,7 +236,8 @@ impl Serialize for Shares<'_> {
 impl<'a> Allocated<'a> {
     /// A decision, and its objective at measured throughputs, where the policy sees other ones.
     fn of(question: &'a Question, decision: &'a Decision, measured: Option<f64>) -> Self {
-        let by_job = |values| ByJob { question, values };
+        let by_job = |values| ByJob { question, values, finished: &[] };
+        let throughputs = decision.allocation.effective_throughput().as_slice();
         let objective = |report: &ObjectiveReport| Objective {
             sense: report.sense.name(),
             value: report.value,
@@ -241,7 +249,7 @@ impl<'a> Allocated<'a> {
         Self {
             policy: question.policy.name(),
             allocation: Shares { question, decision },
-            effective_throughput: by_job(decision.allocation.effective_throughput().as_slice()),
+            effective_throughput: ByJob { finished: question.snapshot.finished(), ..by_job(throughputs) },
             objective: decision.objective.as_ref().map(objective),
             certificate: DecisionCertificate::of(decision),
             solve: decision.solve.as_ref().map(Solve::of),

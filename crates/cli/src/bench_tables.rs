@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use crate::output::{Cell, Table};
+use apportion::units::Decimals;
 use apportion_studies::benchmark::measure::DEFAULT;
 use apportion_studies::benchmark::{Results, Row, Status};
 use apportion_studies::report::plain::plain;
@@ -15,7 +16,7 @@ fn time(seconds: f64) -> String {
 fn milliseconds(seconds: f64) -> String {
     let ms = seconds * 1e3;
     match ms {
-        _ if ms < 1.0 => format!("{ms:.3}"),
+        _ if ms < 1.0 => Decimals(ms, 3).to_string(),
         _ if ms < 10.0 => format!("{ms:.2}"),
         _ if ms < 100.0 => format!("{ms:.1}"),
         _ => format!("{ms:.0}"),
@@ -40,10 +41,9 @@ fn cost(row: &Row) -> String {
     std::iter::once(format!("{median}{range} ms")).chain(marks).collect::<Vec<_>>().join(", ")
 }
 
-/// A part in percent, to three decimals; a part that rounds to 0 has no sign.
+/// A part in percent, to three decimals.
 fn percent(part: f64) -> String {
-    let text = format!("{:.3} %", 100.0 * part);
-    if text == "-0.000 %" { "0.000 %".to_owned() } else { text }
+    format!("{} %", Decimals(100.0 * part, 3))
 }
 
 fn instance(row: &Row) -> String {

@@ -19,6 +19,7 @@ use crate::results;
 use apportion::metrics::METRICS;
 use apportion::metrics::statistics::{Estimate, Interval, LEVEL};
 use apportion::metrics::table::{Better, with_unit};
+use apportion::units::Decimals;
 use apportion_studies::report::study::GivenUp;
 use apportion_studies::sweep::comparison::{Compared, Comparison, Overall, PairedPoint, Unmatched};
 use apportion_studies::sweep::spec::{are_alike, unlike_fields, value_text};
@@ -226,7 +227,9 @@ fn for_people(
             continue;
         };
         let about = match ratio.interval {
-            Some(Interval { lower, upper }) => format!("{lower:.4} to {upper:.4}, {} seeds", ratio.n),
+            Some(Interval { lower, upper }) => {
+                format!("{} to {}, {} seeds", Decimals(lower, 4), Decimals(upper, 4), ratio.n)
+            }
             None => "one seed, so no interval".to_owned(),
         };
         let better = match known.better {
@@ -234,7 +237,11 @@ fn for_people(
             better => format!("; {} is better", better.name()),
         };
         let points = if n_points == n_of { "all".to_owned() } else { format!("{n_points} of {n_of}") };
-        lines.push(format!("{} over {points} points: {:.4} ({about}){better}", known.name, ratio.mean));
+        lines.push(format!(
+            "{} over {points} points: {} ({about}){better}",
+            known.name,
+            Decimals(ratio.mean, 4)
+        ));
     }
     let (n_runs, n_runs_of) = (comparison.n_paired(), comparison.n_runs_of);
     if n_runs < n_runs_of {

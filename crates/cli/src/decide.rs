@@ -112,7 +112,7 @@ pub struct Question {
     program: Option<ProgramPolicy>,
     /// The document of the policy.
     document: PolicyDocument,
-    /// A remark on the problem for standard error: gangs without time on types that are too small; none if there are none.
+    /// Remarks on the problem for standard error: jobs that are over, gangs without time on types that are too small.
     pub remark: Option<String>,
 }
 
@@ -161,7 +161,9 @@ impl Question {
             "the snapshot",
         )?;
         let asked = !published && matches!(document.kind, PolicyKind::Program(_));
-        let remark = asked.then(|| too_small(&problem)).flatten();
+        let remarks = [over(snapshot.finished()), asked.then(|| too_small(&problem)).flatten()];
+        let remarks: Vec<String> = remarks.into_iter().flatten().collect();
+        let remark = (!remarks.is_empty()).then(|| remarks.join("\n"));
         Ok(Self { snapshot, problem, policy, program, document, remark })
     }
 
@@ -169,12 +171,12 @@ impl Question {
     pub fn place(&self, error: PolicyError) -> Failure {
         match &error {
             PolicyError::Missing { field, job, .. } => {
-                let path = format!("jobs[{job}].{field}");
+                let path = format!("{}.{field}", self.snapshot.path_of(*job));
                 let message = format!("{error}").replace(
                     &format!("of job {job},"),
                     &format!("of job `{}`,", self.snapshot.document().jobs[*job].id),
                 );
-                self.snapshot.source().error_at(&path, message, Some(self.remedy_of(field, *job))).into()
+                self.snapshot.source().error_at(&path, message, Some(remedy_of(field))).into()
             }
             PolicyError::Conflict { .. } => {
                 let job = |at: usize| format!("job `{}`", self.snapshot.document().jobs[at].id);
@@ -190,18 +192,6 @@ impl Question {
                 SpecError::about(self.document.source.name.as_str(), error.to_string(), None).into()
             }
             _ => Failure::Policy(error),
-        }
-    }
-
-    /// The remedy where a policy cannot do with this field of the job at this position.
-    fn remedy_of(&self, field: &str, job: usize) -> String {
-        let stated = self.snapshot.document().jobs[job].steps_remaining;
-        match field {
-            "steps_remaining" if stated.is_some() => {
-                "a job without steps left is over: leave it out of the snapshot".to_owned()
-            }
-            "scale_factor" => "leave the job out, or decide by another policy".to_owned(),
-            _ => format!("state `{field}` for the job, or leave the job out"),
         }
     }
 
@@ -253,6 +243,10 @@ impl Question {
         let position = |id: &String| {
             let label = Label::Text(id.clone());
             self.snapshot.position(&label).map(JobIndex::from_index).ok_or_else(|| {
+                if self.snapshot.finished().iter().any(|over| over.to_string() == *id) {
+                    let message = format!("job `{}` has no steps left: nothing is decided for it", plain(id));
+                    return Failure::usage(message, Some("name another job".to_owned()));
+                }
                 let jobs = &self.snapshot.document().jobs;
                 let known: Vec<String> =
                     jobs.iter().map(|job| plain(&job.id.to_string()).into_owned()).collect();
@@ -266,11 +260,28 @@ impl Question {
     }
 }
 
+/// The remedy where a policy cannot do with this field of a job.
+fn remedy_of(field: &str) -> String {
+    match field {
+        "scale_factor" => "leave the job out, or decide by another policy".to_owned(),
+        _ => format!("state `{field}` for the job, or leave the job out"),
+    }
+}
+
 /// A positive number of seconds.
 fn seconds(text: &str) -> Result<Duration, String> {
     let seconds: f64 = text.parse().map_err(|_| "a number of seconds is expected".to_owned())?;
     let duration = Duration::try_from_secs_f64(seconds).ok().filter(|time| !time.is_zero());
     duration.ok_or_else(|| "a number of seconds above 0 is expected".to_owned())
+}
+
+/// A remark that jobs are left out, as no steps of them remain; none if there are no such jobs.
+fn over(finished: &[Label]) -> Option<String> {
+    match finished {
+        [] => None,
+        [one] => Some(format!("job `{}` has no steps left and gets nothing", plain(&one.to_string()))),
+        several => Some(format!("{} jobs have no steps left and get nothing", several.len())),
+    }
 }
 
 /// A remark that gangs have no time on worker types with fewer workers than they need; none if there are no such gangs.

@@ -36,9 +36,34 @@ fn with_short_quotes(message: &str) -> String {
     let parts: Vec<Cow<'_, str>> = message
         .split('`')
         .enumerate()
-        .map(|(at, part)| if at % 2 == 1 { shortened(part) } else { part.into() })
+        .map(|(at, part)| if at % 2 == 1 { shortened(part) } else { with_exponents(part) })
         .collect();
     parts.join("`")
+}
+
+/// The most digits in a row of a number in a message.
+const DIGITS_MAX: usize = 24;
+
+/// A text in which numbers of hundreds of digits are written with an exponent.
+fn with_exponents(text: &str) -> Cow<'_, str> {
+    let is_long = |digits: &str| digits.len() > DIGITS_MAX;
+    if !text.split(|letter: char| !letter.is_ascii_digit()).any(is_long) {
+        return text.into();
+    }
+    let mut rest = text;
+    let mut shown = String::new();
+    while let Some(start) = rest.find(|letter: char| letter.is_ascii_digit()) {
+        let end =
+            rest[start..].find(|letter: char| !letter.is_ascii_digit()).map_or(rest.len(), |n| start + n);
+        let digits = &rest[start..end];
+        shown.push_str(&rest[..start]);
+        let _ = match digits.parse::<f64>() {
+            Ok(value) if is_long(digits) && value >= 1.0 => write!(shown, "{value:e}"),
+            _ => write!(shown, "{digits}"),
+        };
+        rest = &rest[end..];
+    }
+    (shown + rest).into()
 }
 
 /// A flag that is raised if all output on standard error is lines of JSON (`--progress json`).
@@ -248,6 +273,14 @@ error: unknown key `max_mn`
   help: read the docs
 ";
         assert_eq!(of_spec(&error), expected);
+    }
+
+    #[test]
+    fn a_number_of_hundreds_of_digits_is_written_with_its_exponent() {
+        let message = format!("`exponent` is {}, expected a number from -2 to 2", 1e308);
+        assert_eq!(indented(&message), "`exponent` is 1e308, expected a number from -2 to 2");
+        let message = format!("at {} s or {}, `{}`", 2.5e30, 17, 1e30);
+        assert_eq!(indented(&message), format!("at 2.5e30 s or 17, `{}`", 1e30));
     }
 
     #[test]

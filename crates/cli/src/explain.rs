@@ -17,11 +17,14 @@ use apportion::index::{Id, JobIndex, WorkerTypeId};
 use apportion::policy::{ConstraintExplanation, ConstraintRow, Explanation, Fixed, JobExplanation, Sense};
 use apportion::problem::ActiveJob;
 use apportion::program::expression::Subject;
+use apportion::units::Decimals;
 
 /// The part of the objective's size, or of the largest price's, up to which a price may be rounding.
 const ROUNDING: f64 = 5e-7;
 /// The least size of a number of which six decimals show three digits.
 const DECIMALS_MIN: f64 = 1e-4;
+/// The size from which numbers are shown with an exponent.
+const DECIMALS_MAX: f64 = 1e15;
 
 /// Arguments of `explain`.
 #[derive(Args, Clone, Debug)]
@@ -98,8 +101,12 @@ pub(super) fn run(arguments: &ExplainArguments, session: &Session) -> Result<(),
 
 /// The effect of more workers on the level at which water filling fixed a job, in words.
 fn fixed_in_words(question: &Question, explanation: &Explained, fixed: &Fixed) -> String {
-    let mut text =
-        format!("  its level {:.6} was fixed at step {} of {}\n", fixed.level, fixed.step, fixed.steps);
+    let mut text = format!(
+        "  its level {} was fixed at step {} of {}\n",
+        Decimals(fixed.level, 6),
+        fixed.step,
+        fixed.steps
+    );
     let level = |price| change(Sense::Maximize, price);
     if shown(explanation, fixed.time_price) != 0.0 {
         let more = level(fixed.time_price);
@@ -155,7 +162,7 @@ fn shown(explanation: &Explained, price: f64) -> f64 {
 fn change(sense: Sense, price: f64) -> String {
     let gains = (sense == Sense::Maximize) == (price > 0.0);
     let bounded = if gains { "at most" } else { "at least" };
-    if price.abs() >= DECIMALS_MIN {
+    if (DECIMALS_MIN..DECIMALS_MAX).contains(&price.abs()) {
         format!("{bounded} {price:+.6}")
     } else {
         format!("{bounded} {price:+.2e}")
@@ -203,7 +210,7 @@ fn job_in_words(question: &Question, explanation: &Explained, job: JobIndex) -> 
         } else {
             "  no step/s that is asked of it changes the objective".to_owned()
         };
-        let _ = writeln!(text, "{demand} ({} {:.6})", objective.sense.name(), objective.value);
+        let _ = writeln!(text, "{demand} ({} {})", objective.sense.name(), Decimals(objective.value, 6));
     }
     let kinds = question.problem.cluster().types().ids();
     for ((name, kind), part) in question.worker_types().zip(kinds).zip(&explanation.types) {

@@ -1,6 +1,5 @@
 //! `apportion policies`: the shipped policies, their files, and checks of policy files.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
@@ -19,6 +18,7 @@ use apportion::policy::heuristic::{
     ThemisParameters,
 };
 use apportion::spec::SpecError;
+use apportion::spec::lookup::read_bytes;
 use apportion::spec::policy::{Document, ParameterDocument, PolicyReference};
 use apportion_learn::checkpoint::{Checkpoint, CheckpointError};
 use apportion_learn::stable_baselines;
@@ -206,8 +206,7 @@ fn show(name_or_path: &str, session: &Session) -> Result<(), Failure> {
 fn import_sb3(file: &Path, out: &Path, session: &Session) -> Result<(), Failure> {
     check_files(&[at("the file", Some(file))], &[at("--out", Some(out))])?;
     let named = || file.display().to_string();
-    let bytes = fs::read(file)
-        .map_err(|error| SpecError::about(named(), format!("cannot read it: {error}"), None))?;
+    let bytes = read_bytes(file)?;
     let help = "expected what `PPO(\"MlpPolicy\", …).save(…)` of stable-baselines3 writes";
     let checkpoint = stable_baselines::import(&bytes)
         .map_err(|error| SpecError::about(named(), error.to_string(), Some(help.to_owned())))?;

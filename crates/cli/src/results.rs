@@ -16,6 +16,7 @@ use apportion::scheduler::DecisionError;
 use apportion::simulator::SimulationError;
 use apportion::spec::nearest::{name_list, suggestion};
 use apportion::spec::run::FieldComplaint;
+use apportion::units::Decimals;
 use apportion_studies::report::study::GivenUp;
 use apportion_studies::sweep::spec::value_text;
 use apportion_studies::sweep::summary::{Group, Groups};
@@ -228,11 +229,12 @@ fn by_policy(groups: &Groups, metric: &Metric) -> (Table, usize) {
 /// The cell of a group: `12.34 ± 0.56`, or `(12.34 over 2 of 3), 1 timeout` if seeds are missing, or why there is no number.
 fn brief(group: &Group, n_seeds: usize, metric: &Metric) -> String {
     let scale = metric.unit.scale();
-    let number = group.metric.map(|found| match (found.whole(), found.there()) {
-        (None, there) => format!("({:.2} over {} of {n_seeds})", there.mean / scale, there.n),
+    let number = |value: f64| Decimals(value, 2);
+    let mean = group.metric.map(|found| match (found.whole(), found.there()) {
+        (None, there) => format!("({} over {} of {n_seeds})", number(there.mean / scale), there.n),
         (Some(spread), _) => match spread.deviation {
-            Some(deviation) => format!("{:.2} ± {:.2}", spread.mean / scale, deviation / scale),
-            None => format!("{:.2}", spread.mean / scale),
+            Some(deviation) => format!("{} ± {}", number(spread.mean / scale), number(deviation / scale)),
+            None => number(spread.mean / scale).to_string(),
         },
     });
     let n_rows: usize = group.by_status.iter().sum();
@@ -243,9 +245,9 @@ fn brief(group: &Group, n_seeds: usize, metric: &Metric) -> String {
     let rest = rest.map(|(what, n)| if n == n_seeds { what } else { format!("{n} {what}") });
     let GivenUp { n, n_of } = group.given_up;
     let given_up = (n > 0 && metric.of_completed).then(|| format!("without {n} of {n_of} jobs given up"));
-    let here = number.into_iter().chain(rest).chain(given_up).collect::<Vec<_>>().join(", ");
+    let here = mean.into_iter().chain(rest).chain(given_up).collect::<Vec<_>>().join(", ");
     match group.published {
-        Some(value) => format!("{here} [{value:.2}]"),
+        Some(value) => format!("{here} [{}]", number(value)),
         None => here,
     }
 }

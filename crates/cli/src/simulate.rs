@@ -34,7 +34,7 @@ use apportion::spec::policy::PolicyReference;
 use apportion::spec::run::{
     CorrectionsSpec, GeneratorName, PricesSpec, RunSpec, ThroughputsName, WorkerCounts,
 };
-use apportion::units::{JobsPerHour, Seconds};
+use apportion::units::{Decimals, JobsPerHour, Seconds};
 use apportion_published::plugin;
 use apportion_studies::report::run::{jobs_for_programs, numbers_of};
 use apportion_studies::sweep::simulation::{begin, is_broken_off};
@@ -217,10 +217,10 @@ pub(super) fn run(arguments: &SimulateArguments, session: &Session) -> Result<()
     let standstill = match ending {
         Outcome::Finished => None,
         Outcome::Interrupted => {
-            let hours = simulation.now().hours();
+            let hours = Decimals(simulation.now().hours(), 1);
             let kept = match &arguments.checkpoint {
-                Some(path) => format!("after {hours:.1} simulated hours, saved in {}", path.display()),
-                None => format!("after {hours:.1} simulated hours; `--checkpoint FILE` would have kept them"),
+                Some(path) => format!("after {hours} simulated hours, saved in {}", path.display()),
+                None => format!("after {hours} simulated hours; `--checkpoint FILE` would have kept them"),
             };
             return Err(Failure::Interrupted { message: kept });
         }
@@ -377,12 +377,12 @@ fn undecided(
 
 /// The failure of a simulation that was interrupted in the midst of a decision: its state at the last boundary is not kept.
 fn broken_off(arguments: &SimulateArguments, simulation: &Simulation) -> Failure {
-    let hours = simulation.now().hours();
+    let hours = Decimals(simulation.now().hours(), 1);
     let kept = match arguments.checkpoint.as_deref().filter(|path| path.exists()) {
         Some(path) => format!("{} has the simulation as it was last saved", path.display()),
         None => "nothing is kept".to_owned(),
     };
-    Failure::Interrupted { message: format!("in a decision after {hours:.1} simulated hours; {kept}") }
+    Failure::Interrupted { message: format!("in a decision after {hours} simulated hours; {kept}") }
 }
 
 /// The result of a simulation.

@@ -30,6 +30,10 @@ mod writing;
 mod own_files;
 #[path = "suite/endings.rs"]
 mod endings;
+#[path = "suite/finished_jobs.rs"]
+mod finished_jobs;
+#[path = "suite/numbers.rs"]
+mod numbers;
 #[path = "suite/sweep.rs"]
 mod sweep;
 #[path = "suite/sweep_refused.rs"]

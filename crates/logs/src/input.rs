@@ -6,6 +6,7 @@ use std::io::{self, BufRead, BufReader, Chain, Cursor, Read, Take};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use apportion::spec::lookup::load_error;
 use apportion::spec::{Source, SpecError, encoding, path_text};
 
 use crate::unpacked::{GZIP, Unpacked};
@@ -75,13 +76,12 @@ impl Input {
         if name == "-" {
             return Self::new("standard input", Box::new(io::stdin()));
         }
-        let failed = |error: io::Error| SpecError::about(name, format!("cannot be read: {error}"), None);
         let path = path_text::to_path(name);
         if path.is_dir() {
             let help = "name a file in it".to_owned();
             return Err(SpecError::about(name, "it is a folder, no log", Some(help)));
         }
-        let file = File::open(path).map_err(failed)?;
+        let file = File::open(&path).map_err(|error| load_error(&path, &error))?;
         Self::new(name, Box::new(file))
     }
 

@@ -9,6 +9,7 @@ use crate::index::{Id, WorkerTypeId};
 use crate::policy::program::{GaveUp, Strategy};
 use crate::problem::ProblemError;
 use crate::solver::{ConflictSize, SolveError};
+use crate::units::Decimals;
 
 /// A constraint of a policy that contradicts others, or cannot be kept by itself.
 #[derive(Clone, Debug, PartialEq)]
@@ -57,6 +58,9 @@ impl ConflictNames {
 /// The words beside a conflicting constraint that is droppable.
 const DROPPED_ONLY: &str = " (droppable: as few jobs as possible are let off, whatever the objective)";
 
+/// A part of a right side below which it may be rounding of the solver.
+const ROUNDING: f64 = 1e-9;
+
 /// The words beside a conflicting constraint without which, for as few jobs as possible, there is a decision.
 const CAN_BE_DROPPED: &str = " (with `droppable: true` it can be dropped)";
 
@@ -78,11 +82,11 @@ pub fn in_words(
 ) -> String {
     // 0 has no sign, and what is not all is not said to be 100 %.
     let percent = |part: f64| {
-        let part = if part.abs() < 5e-4 { 0.0 } else { part };
+        let part = if part.abs() < ROUNDING { 0.0 } else { part };
         let is_all = |said: &String| {
             said.strip_prefix("100.").is_some_and(|rest| rest.bytes().all(|digit| digit == b'0'))
         };
-        let mut decimals = (1..=12).map(|decimals| format!("{:.decimals$}", part * 100.0));
+        let mut decimals = (1..=12).map(|decimals| Decimals(part * 100.0, decimals).to_string());
         decimals.find(|said| !is_all(said)).unwrap_or_else(|| (part * 100.0).to_string())
     };
     let of = |conflict: &Conflict| {

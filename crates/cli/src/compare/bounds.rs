@@ -6,6 +6,7 @@ use super::{label, sides_text};
 use crate::exit::Failure;
 use crate::results;
 use apportion::metrics::METRICS;
+use apportion::units::Decimals;
 use apportion_studies::sweep::Status;
 use apportion_studies::sweep::comparison::Comparison;
 
@@ -72,7 +73,7 @@ pub(super) fn verdict(bound: &Bound, comparison: &Comparison) -> Verdict {
             Some(overall) => {
                 n_points = overall.n_points;
                 if bound.is_broken_by(overall.ratio.mean) {
-                    broken.push(format!("{:.4}", overall.ratio.mean));
+                    broken.push(Decimals(overall.ratio.mean, 4).to_string());
                 }
             }
             None => broken.push(format!("no ratio of {name} over all points")),
@@ -83,7 +84,7 @@ pub(super) fn verdict(bound: &Bound, comparison: &Comparison) -> Verdict {
             n_points += 1;
             let ratio = compared.paired.factor();
             if bound.is_broken_by(ratio) {
-                broken.push(format!("{ratio:.4} at {}", label(comparison, point)));
+                broken.push(format!("{} at {}", Decimals(ratio, 4), label(comparison, point)));
             }
         }
         if n_points == 0 {

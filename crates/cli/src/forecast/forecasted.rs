@@ -12,7 +12,7 @@ use crate::Session;
 use crate::exit::Failure;
 use crate::output::{Answer, OutputFormat};
 use apportion::spec::run::RunSpec;
-use apportion::units::Seconds;
+use apportion::units::{Decimals, Seconds};
 use apportion_studies::forecast::{Forecast, Settings};
 use apportion_studies::report::forecast::{self as page, Beside};
 use apportion_studies::sweep::Run;
@@ -104,7 +104,7 @@ pub(super) fn beside(
 fn words(found: &Forecast, level: f64, settings: &Settings) -> String {
     let (at_h, arrival_h) = (found.at.hours(), found.arrival.hours());
     let started = match found.started {
-        Some(started) => format!("it started after {:.2} h", started.hours()),
+        Some(started) => format!("it started after {} h", Decimals(started.hours(), 2)),
         None => "it has not started".to_owned(),
     };
     let mut lines = vec![

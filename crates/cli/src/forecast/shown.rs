@@ -7,7 +7,7 @@ use crate::command_line::made_now;
 use crate::exit::Failure;
 use crate::output::{Cell, Table};
 use crate::report::{about, facts};
-use apportion::units::Seconds;
+use apportion::units::{Decimals, Seconds};
 use apportion_studies::forecast::likeness::Likeness;
 use apportion_studies::forecast::single::DrawnFrom;
 use apportion_studies::forecast::{Distribution, Forecast, Quantile, Settings};
@@ -203,7 +203,7 @@ fn unit(longest: Seconds) -> (&'static str, Seconds) {
 /// A time in words.
 pub(crate) fn in_words(time: Seconds) -> String {
     let (name, length) = unit(time);
-    format!("{:.2} {name}", time / length)
+    format!("{} {name}", Decimals(time / length, 2))
 }
 
 /// A forecast in columns, for people.
@@ -218,8 +218,8 @@ pub(crate) fn for_people(found: &Forecast, level: f64) -> Table {
     let mut table = Table::new([&*from_then, "10 %", "50 %", "90 %", &*interval, "forks that came to it"]);
     for (event, distribution) in happenings(found) {
         let told = |quantile| match quantile {
-            Quantile::At(time) => format!("{:.2}", time / length),
-            Quantile::After(limit) => format!("{LATER} {:.1}", limit / length),
+            Quantile::At(time) => Decimals(time / length, 2).to_string(),
+            Quantile::After(limit) => format!("{LATER} {}", Decimals(limit / length, 1)),
         };
         let mut cells: Vec<String> = columns(distribution, level).map(told).collect();
         let to = cells.pop().unwrap_or_default();

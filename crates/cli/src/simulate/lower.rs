@@ -13,7 +13,7 @@ use apportion::metrics::Summary;
 use apportion::simulator::ShortSlice;
 use apportion::solver::Interrupt;
 use apportion::solver::timing::Stopwatch;
-use apportion::units::Seconds;
+use apportion::units::{Decimals, Seconds};
 use apportion::workload::Job;
 use apportion_studies::bound::{Attended, Bound, BoundError, Instance, Settings, bound};
 use apportion_studies::sweep::Run;
@@ -96,7 +96,7 @@ impl LowerArguments {
         let (settings, stopwatch) = (Settings::default(), Stopwatch::start());
         let bar = Progress::of_unlike(session, settings.steps_max as u64, "steps to the lower bound");
         let stepped = |bound: Seconds| {
-            bar.message(format!("{:.3} h", bound.hours()));
+            bar.message(format!("{} h", Decimals(bound.hours(), 3)));
             bar.advance();
         };
         let interrupt = Interrupt::default().with_flag(session.interrupt.flag());
@@ -131,7 +131,12 @@ impl LowerBound {
     /// The bound on the average completion time, and the ratio to it, in a sentence.
     pub(super) fn in_words(&self) -> String {
         let (hours, ratio) = (self.average_jct_s / 3600.0, self.ratio);
-        format!("no schedule{} averages below {hours:.2} h; this one takes {ratio:.4} of it", self.of())
+        format!(
+            "no schedule{} averages below {} h; this one takes {} of it",
+            self.of(),
+            Decimals(hours, 2),
+            Decimals(ratio, 4)
+        )
     }
 
     fn of(&self) -> &'static str {

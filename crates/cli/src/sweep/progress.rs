@@ -12,6 +12,7 @@ use crate::diagnostics;
 use crate::progress::{Pace, Shown, event};
 use crate::sweep::left::Left;
 use apportion::solver::timing::Stopwatch;
+use apportion::units::Decimals;
 use apportion_studies::report::plain::{plain, plain_lines};
 use apportion_studies::sweep::spec::value_text;
 use apportion_studies::sweep::{Outcome, Point, Standing, Status, runner};
@@ -188,7 +189,7 @@ impl runner::Progress for SweepProgress {
         self.whole.set_position(n_done);
         self.whole.set_message(left_text.clone());
         let result = match (outcome.status, average_jct) {
-            (Status::Done, Some(jct)) => format!("average JCT {:.2} h", jct / 3600.0),
+            (Status::Done, Some(jct)) => format!("average JCT {} h", Decimals(jct / 3600.0, 2)),
             (Status::Done, None) => "done".to_owned(),
             (status, _) => format!("{status}: {reason}"),
         };
@@ -235,10 +236,11 @@ fn left_text(left: Option<Duration>) -> String {
 fn so_far(standing: &Standing) -> String {
     let Standing { n_done, n_measured, n_active, average_jct, now, .. } = standing;
     let measured = n_measured.map_or(String::new(), |n| format!(" of {n}"));
-    let jct = average_jct.map_or(String::new(), |jct| format!(", average JCT of those {:.2} h", jct.hours()));
+    let jct = average_jct
+        .map_or(String::new(), |jct| format!(", average JCT of those {} h", Decimals(jct.hours(), 2)));
     format!(
-        "{n_done}{measured} measured jobs done{jct}, {n_active} active, {:.0} simulated hours",
-        now.hours()
+        "{n_done}{measured} measured jobs done{jct}, {n_active} active, {} simulated hours",
+        Decimals(now.hours(), 0)
     )
 }
 

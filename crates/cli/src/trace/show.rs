@@ -25,6 +25,7 @@ use apportion::spec::{
     Source, SpecError, Trace, TraceForm, TraceOrder, TracedJob, load_throughputs, read_trace,
 };
 use apportion::throughput::Throughputs;
+use apportion::units::Decimals;
 use apportion_logs::ImportReport;
 use apportion_logs::load::{Load, Shape};
 use apportion_logs::report::{Doubtful, LeftOut, OnCluster, loads};
@@ -178,8 +179,8 @@ fn told(report: &ImportReport) -> Vec<String> {
     if let Some(on) = &report.on_cluster {
         if let Some(part) = on.mean_busy_part {
             lines.push(format!(
-                "At the speeds of the log the jobs are {:.1} % of what {} ({} workers) can do.",
-                part * 100.0,
+                "At the speeds of the log the jobs are {} % of what {} ({} workers) can do.",
+                Decimals(part * 100.0, 1),
                 on.cluster,
                 on.n_workers
             ));
@@ -314,8 +315,8 @@ fn print_trace(
     if let Some(OnCluster { cluster, mean_busy_part, n_too_large, .. }) = &on_cluster {
         if let Some(part) = mean_busy_part {
             session.output.words(&format!(
-                "At the speeds of the first worker type the jobs are {:.1} % of what {cluster} can do.",
-                100.0 * part
+                "At the speeds of the first worker type the jobs are {} % of what {cluster} can do.",
+                Decimals(100.0 * part, 1)
             ))?;
         }
         if *n_too_large > 0 {
@@ -381,7 +382,9 @@ fn kinds_of(trace: &Trace) -> Vec<JobsOfType<'_>> {
         job_type,
         scale_factor,
         jobs,
-        mean_steps: (steps / jobs as f64).round(),
+        mean_steps: Some(steps / jobs as f64)
+            .filter(|mean| *mean < 1.0)
+            .unwrap_or((steps / jobs as f64).round()),
     };
     kinds.into_iter().map(kind).collect()
 }
@@ -404,5 +407,5 @@ fn in_words(trace: &Trace) -> String {
     let hours = |job: Option<&TracedJob>| job.map_or(0.0, |traced| traced.job.arrival.hours());
     let (first, last) = (hours(trace.jobs.first()), hours(trace.jobs.last()));
     let jobs = counted(trace.jobs.len() as u64, "job");
-    format!("{jobs} in {form}, arriving from {first:.2} h to {last:.2} h")
+    format!("{jobs} in {form}, arriving from {} h to {} h", Decimals(first, 2), Decimals(last, 2))
 }

@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use crate::Session;
 use crate::progress::{Pace, Shown, event};
+use apportion::units::Decimals;
 use apportion_learn::actor::Choice;
 use apportion_learn::training::run::CurvePoint;
 
@@ -42,7 +43,9 @@ impl<'a> Said<'a> {
             Shown::Events => event(&json!({
                 "event": "update", "update": 0, "done": 0, "total": total, "unit": unit, "validation": validation,
             })),
-            Shown::Bars | Shown::Lines => self.note(format!("{when}: validation {validation:.4}")),
+            Shown::Bars | Shown::Lines => {
+                self.note(format!("{when}: validation {}", Decimals(validation, 4)))
+            }
             Shown::Nothing => {}
         }
     }
@@ -70,7 +73,8 @@ impl<'a> Said<'a> {
             (Shown::Bars | Shown::Lines, Some(validation)) => {
                 let filling = filling.map(|(n, of)| format!(", still filling the replay: {n}/{of}"));
                 self.note(format!(
-                    "update {update}, {done} of {total} {unit}: validation {validation:.4}{}",
+                    "update {update}, {done} of {total} {unit}: validation {}{}",
+                    Decimals(validation, 4),
                     filling.unwrap_or_default()
                 ));
             }
@@ -89,7 +93,8 @@ impl<'a> Said<'a> {
         } else {
             let of = of_actions(choice);
             self.note(format!(
-                "test {mean:.4}: {n_episodes} episodes {of} by the weights of update {n_updates}"
+                "test {}: {n_episodes} episodes {of} by the weights of update {n_updates}",
+                Decimals(mean, 4)
             ));
         }
     }

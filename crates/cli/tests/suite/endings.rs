@@ -134,8 +134,6 @@ fn a_job_that_a_policy_cannot_do_with_is_named_with_its_place_and_a_remedy() {
     let folder = TempDir::new().unwrap();
     let head = "format: apportion/snapshot-v1\ncluster: {fast: 2}\njobs:\n";
     for (field, policy, place, help) in [
-        ("steps_remaining: 0", "min_total_duration", "4:33", "leave it out of the snapshot"),
-        ("steps_remaining: 0", "srtf", "4:33", "leave it out of the snapshot"),
         (
             "weight: 2",
             "min_total_duration",

@@ -24,7 +24,7 @@ fn a_file_that_is_no_saved_policy_is_refused() {
     let folder = tempfile::tempdir().expect("a folder");
     let (file, out) = (path(folder.path(), "ppo.zip"), path(folder.path(), "out.safetensors"));
     let import = ["policies", "import-sb3", &file, "--out", &out];
-    assert_refused(&import, "cannot read it");
+    assert_refused(&import, "there is no such file");
     std::fs::write(&file, b"PK\x03\x04 nothing").expect("written");
     assert_refused(&import, "no zip archive");
     assert!(!Path::new(&out).exists());

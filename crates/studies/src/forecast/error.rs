@@ -5,6 +5,7 @@ use thiserror::Error;
 use crate::sweep::RunError;
 use apportion::simulator::SimulationError;
 use apportion::spec::nearest::suggestion;
+use apportion::units::Decimals;
 
 /// Reason why there is no forecast.
 #[derive(Debug, Error)]
@@ -30,7 +31,7 @@ pub enum ForecastError {
         help: Option<String>,
     },
     /// A job that has not arrived.
-    #[error("at: job `{name}` arrives {arrival_h:.2} h after the trace's first, which is after {at_h:.2} h")]
+    #[error("at: job `{name}` arrives {} h after the trace's first, which is after {} h", Decimals(*.arrival_h, 2), Decimals(*.at_h, 2))]
     NotArrived {
         /// Name of the job.
         name: String,
@@ -40,7 +41,7 @@ pub enum ForecastError {
         at_h: f64,
     },
     /// A job that is no longer there.
-    #[error("at: job `{name}` ended after {end_h:.2} h, which is before {at_h:.2} h")]
+    #[error("at: job `{name}` ended after {} h, which is before {} h", Decimals(*.end_h, 2), Decimals(*.at_h, 2))]
     Ended {
         /// Name of the job.
         name: String,
@@ -59,13 +60,13 @@ pub enum ForecastError {
     #[error("trace: it has no jobs")]
     NoJobs,
     /// No job has ended, so there are no total steps to draw from.
-    #[error("no job has ended by {at_h:.2} h, so nothing says how long jobs take")]
+    #[error("no job has ended by {} h, so nothing says how long jobs take", Decimals(*.at_h, 2))]
     NothingEnded {
         /// Time of the forecast, h.
         at_h: f64,
     },
     /// No job arrived in the time from which future jobs would be drawn.
-    #[error("history: no job arrived in the {history_h:.2} h before {at_h:.2} h")]
+    #[error("history: no job arrived in the {} h before {} h", Decimals(*.history_h, 2), Decimals(*.at_h, 2))]
     NothingArrived {
         /// Length of the time before the forecast, h.
         history_h: f64,
@@ -73,7 +74,7 @@ pub enum ForecastError {
         at_h: f64,
     },
     /// The time from which future jobs would be drawn is too short.
-    #[error("history: {history_s:.0} s say too little of how jobs arrive, expected at least {needed_s:.0} s")]
+    #[error("history: {} s say too little of how jobs arrive, expected at least {} s", Decimals(*.history_s, 0), Decimals(*.needed_s, 0))]
     TooShort {
         /// Time for which jobs have arrived, or the part of it that was asked for, s.
         history_s: f64,
@@ -147,11 +148,11 @@ impl ForecastError {
             }
             Self::NotArrived { arrival_h, .. } => {
                 let from_h = (arrival_h * 100.0).ceil() / 100.0;
-                return Some(format!("a forecast of it needs a time from {from_h:.2}h on"));
+                return Some(format!("a forecast of it needs a time from {}h on", Decimals(from_h, 2)));
             }
             Self::Ended { end_h, .. } => {
                 let before_h = (end_h * 100.0).floor() / 100.0;
-                return Some(format!("a forecast of it needs a time before {before_h:.2}h"));
+                return Some(format!("a forecast of it needs a time before {}h", Decimals(before_h, 2)));
             }
             Self::NothingEnded { .. } => {
                 "give a later time, or take the trace's steps by `--known-durations`"

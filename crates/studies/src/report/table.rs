@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use super::plain::{broken, plain};
+use apportion::units::Decimals;
 
 /// A cell of a table.
 #[derive(Clone, Debug, PartialEq)]
@@ -23,16 +24,7 @@ impl Cell {
     pub(super) fn for_people(&self) -> String {
         match self {
             Self::Text(text) => plain(text).into_owned(),
-            Self::Number(value, n_decimals) => {
-                let text = format!("{value:.n_decimals$}");
-                // A number that rounds to zero has no sign.
-                match text.strip_prefix('-') {
-                    Some(nothing) if !nothing.contains(|digit: char| ('1'..='9').contains(&digit)) => {
-                        nothing.to_owned()
-                    }
-                    _ => text,
-                }
-            }
+            Self::Number(value, n_decimals) => Decimals(*value, *n_decimals).to_string(),
             Self::Scientific(value) => format!("{value:.2e}"),
             Self::Count(value) => value.to_string(),
             Self::Empty => "-".to_owned(),
@@ -226,17 +218,17 @@ mod tests {
         let mut table = Table::new(["policy", "rate", "jct"]);
         table.push(vec!["fifo, plain".into(), Cell::Number(0.4, 1), Cell::Number(12.346, 2)]);
         table.push(vec!["isolated".into(), Cell::Number(10.0, 1), Cell::Empty]);
-        table.push(vec!["las".into(), Cell::Number(-1e-9, 1), Cell::Number(-0.006, 2)]);
+        table.push(vec!["las".into(), Cell::Number(-1e-9, 1), Cell::Number(-0.002, 2)]);
         table
     }
 
     #[test]
     fn people_get_aligned_columns() {
         let expected = "\
-policy       rate    jct
-fifo, plain   0.4  12.35
-isolated     10.0      -
-las           0.0  -0.01
+policy          rate     jct
+fifo, plain      0.4   12.35
+isolated        10.0       -
+las        -1.0e-9  -0.002
 ";
         assert_eq!(table().aligned(), expected);
     }
@@ -287,7 +279,7 @@ fifo    rule  first come,
     fn programs_get_every_digit() {
         assert_eq!(
             table().csv(),
-            "policy,rate,jct\n\"fifo, plain\",0.4,12.346\nisolated,10,\nlas,-0.000000001,-0.006\n"
+            "policy,rate,jct\n\"fifo, plain\",0.4,12.346\nisolated,10,\nlas,-0.000000001,-0.002\n"
         );
         let objects = serde_json::to_string(&table().objects()).unwrap();
         assert!(objects.contains(r#"{"policy":"fifo, plain","rate":0.4,"jct":12.346}"#), "{objects}");

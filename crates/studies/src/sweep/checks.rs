@@ -15,6 +15,7 @@ use apportion::spec::policy::Rule;
 use apportion::spec::run::{FieldComplaint, RunSpec};
 use apportion::spec::{PolicyDocument, PolicyKind};
 use apportion::throughput::Throughputs;
+use apportion::units::Decimals;
 use apportion::workload::Job;
 
 /// The error of one field, with advice.
@@ -182,7 +183,10 @@ fn check_lengths(
         if alone > ALONE_MAX {
             let (place, years) = (at(position), alone / ALONE_MAX * 100.0);
             let steps = job.total_steps.get();
-            let message = format!("{place} takes {years:.0} years alone: {steps} steps at {fastest} steps/s");
+            let message = format!(
+                "{place} takes {} years alone: {steps} steps at {fastest} steps/s",
+                Decimals(years, 0)
+            );
             return Err(RunError::field("workload.trace", message));
         }
     }

@@ -21,7 +21,7 @@ use apportion::simulator::{
 };
 use apportion::solver::timing::Stopwatch;
 use apportion::solver::{Interrupt, SolveError, Termination};
-use apportion::units::Seconds;
+use apportion::units::{Decimals, Seconds};
 use apportion::workload::Arrivals;
 
 /// Wall time between two reports.
@@ -180,7 +180,7 @@ impl Executor {
             && capacity.is_exceeded_by(rate)
         {
             let bound = capacity.bound.get();
-            let reason = format!("no policy of its kind sustains more than {bound:.4} jobs/h");
+            let reason = format!("no policy of its kind sustains more than {} jobs/h", Decimals(bound, 4));
             let outcome = Outcome::without_metrics(Status::Saturated, reason);
             return Some(Outcome { capacity: Some(bound), ..outcome });
         }
@@ -284,7 +284,8 @@ fn timed_out(simulation: &Simulation, recorder: &Recorder, limit: Option<&str>) 
     let (n_active, hours) = (simulation.n_active(), simulation.now().hours());
     let limit = limit.unwrap_or("the wall time of the run is over");
     let reason = format!(
-        "{limit}: {n_done} measured jobs done and {n_active} active after {hours:.0} simulated hours"
+        "{limit}: {n_done} measured jobs done and {n_active} active after {} simulated hours",
+        Decimals(hours, 0)
     );
     Outcome::without_metrics(Status::Timeout, reason)
 }
