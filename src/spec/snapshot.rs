@@ -163,14 +163,8 @@ pub struct Snapshot {
     cluster: Cluster,
     positions: Positions,
     states_pairs: bool,
-    finished: Finished,
-}
-
-/// Jobs of a snapshot that have no steps left, and are left out of it.
-#[derive(Clone, Debug, Default)]
-struct Finished {
-    /// Their ids.
-    labels: Vec<Label>,
+    /// Ids of the jobs that are left out, as they have no steps left.
+    finished: Vec<Label>,
     /// Places in the text of the other jobs; empty if no job is left out.
     places: Vec<usize>,
 }
@@ -192,8 +186,8 @@ impl Snapshot {
         source.all_at(check.complaints)?;
         let cluster = cluster.map_err(|error| source.error_at("cluster", error.to_string(), None))?;
         let states_pairs = !document.pairs.is_empty();
-        let (source, finished) = (source.clone(), Finished::default());
-        let mut snapshot = Self { source, document, cluster, positions, states_pairs, finished };
+        let (source, finished, places) = (source.clone(), Vec::new(), Vec::new());
+        let mut snapshot = Self { source, document, cluster, positions, states_pairs, finished, places };
         snapshot.leave_out_finished();
         Ok(snapshot)
     }
@@ -206,13 +200,13 @@ impl Snapshot {
         let jobs = std::mem::take(&mut self.document.jobs);
         for (place, job) in jobs.into_iter().enumerate() {
             if is_over(&job) {
-                self.finished.labels.push(job.id);
+                self.finished.push(job.id);
             } else {
-                self.finished.places.push(place);
+                self.places.push(place);
                 self.document.jobs.push(job);
             }
         }
-        let over: BTreeSet<String> = self.finished.labels.iter().map(Label::to_string).collect();
+        let over: BTreeSet<String> = self.finished.iter().map(Label::to_string).collect();
         let is_there = |label: &Label| !over.contains(&label.to_string());
         self.document.pairs.retain(|pair| pair.jobs.iter().all(is_there));
         if let Positions::ByText(positions) = &mut self.positions {
@@ -223,12 +217,12 @@ impl Snapshot {
 
     /// The ids of the jobs that are left out, as no steps of them remain.
     pub fn finished(&self) -> &[Label] {
-        &self.finished.labels
+        &self.finished
     }
 
     /// The path in the text of the job at a position.
     pub fn path_of(&self, position: usize) -> String {
-        format!("jobs[{}]", self.finished.places.get(position).copied().unwrap_or(position))
+        format!("jobs[{}]", self.places.get(position).copied().unwrap_or(position))
     }
 
     /// Whether the snapshot states co-located throughputs, if only of jobs that are over.

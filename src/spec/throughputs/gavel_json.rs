@@ -256,7 +256,9 @@ impl Reader<'_> {
         tables: &BTreeMap<&str, Table>,
         alone: &[Vec<f64>],
     ) -> Array3<f64> {
-        let mut colocated = Array3::zeros((types.len(), rows.len(), rows.len()));
+        let has_pairs = tables.values().flat_map(BTreeMap::values).any(|entry| !entry.beside.is_empty());
+        let n_beside = if has_pairs { rows.len() } else { 0 };
+        let mut colocated = Array3::zeros((types.len().min(n_beside), n_beside, n_beside));
         let index: BTreeMap<&RowKey, usize> = rows.iter().enumerate().map(|(i, row)| (row, i)).collect();
         for (column, worker_type) in types.iter().enumerate() {
             let table = &tables[worker_type.as_str()];
