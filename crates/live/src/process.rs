@@ -1,9 +1,15 @@
 //! Processes as the system shows them, and the signals that they are sent.
 
+use std::ffi::OsString;
 use std::fs;
+use std::os::unix::ffi::OsStringExt;
+use std::path::{Path, PathBuf};
 
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use serde::{Deserialize, Serialize};
+
+/// The environment variable that names the folder of a rank to its program, and to all that this starts.
+pub(crate) const LEASE: &str = "APPORTION_LEASE";
 
 /// A process: its number, and its start, by which it differs from a later process with the same number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -44,6 +50,15 @@ impl Seen {
         })
     }
 
+    /// The folder of the rank that it was started by, as its environment named it at its start; none where that cannot be read, as of
+    /// processes of other users.
+    fn rank_folder(&self) -> Option<PathBuf> {
+        let environment = fs::read(format!("/proc/{}/environ", self.identity.pid)).ok()?;
+        let value =
+            |variable: &[u8]| variable.strip_prefix(LEASE.as_bytes())?.strip_prefix(b"=").map(<[u8]>::to_vec);
+        environment.split(|byte| *byte == 0).find_map(value).map(|path| OsString::from_vec(path).into())
+    }
+
     /// Sends it a signal. It is no error if the process is gone meanwhile.
     pub(crate) fn signal(&self, signal: Signal) {
         if let Some(pid) = Pid::from_raw(self.identity.pid) {
@@ -77,6 +92,18 @@ pub(crate) fn living() -> Vec<Seen> {
     names.filter_map(Seen::of).filter(|seen| !seen.is_dead).collect()
 }
 
+/// Kills all processes of ranks whose folders were in `ranks` and are not there any more. Answers how many were left.
+pub(crate) fn kill_without_folder(ranks: &Path) -> usize {
+    let is_lost = |seen: &Seen| {
+        seen.rank_folder().is_some_and(|folder| folder.parent() == Some(ranks) && !folder.exists())
+    };
+    let lost: Vec<Seen> = living().into_iter().filter(is_lost).collect();
+    for seen in &lost {
+        seen.signal(Signal::KILL);
+    }
+    lost.len()
+}
+
 /// Sends a signal to a process group. It is no error if the group is gone meanwhile.
 pub(crate) fn signal_group(group: i32, signal: Signal) {
     if let Some(group) = Pid::from_raw(group) {
@@ -99,27 +126,32 @@ pub(crate) struct Owned {
 }
 
 impl Owned {
-    /// Kills what is left of a rank whose shim is gone. Answers whether nothing was left.
+    /// Kills what is left of the rank of this folder, whose shim is gone. Answers whether nothing was left.
     ///
-    /// A process is the rank's if it is of its group *and* of its session, in the same start of the server. The number
-    /// of a group is not given out again as long as the group has members, so a leader that was started at another time
-    /// shows that all of the rank's are gone.
-    pub(crate) fn kill_rest(&self) -> bool {
-        let program = self.program;
-        let is_reused = Seen::of(program.pid).is_some_and(|seen| seen.identity != program);
-        if self.boot_id != boot_id() || is_reused {
+    /// A process is the rank's if it is of its group *and* of its session, in the same start of the server, or if it was started
+    /// with the rank's folder in its environment. The number of a group is not given out again as long as the group has members, so
+    /// a leader that was started at another time shows that all of the group's are gone.
+    pub(crate) fn kill_rest(&self, folder: &Path) -> bool {
+        if self.boot_id != boot_id() {
             return true;
         }
-        let is_of_rank = |seen: &Seen| {
-            seen.group == program.pid
+        let program = self.program;
+        let is_reused = Seen::of(program.pid).is_some_and(|seen| seen.identity != program);
+        let is_of_group = |seen: &Seen| {
+            !is_reused
+                && seen.group == program.pid
                 && seen.session == self.shim.pid
                 && seen.identity.started >= program.started
         };
-        let is_left = living().iter().any(is_of_rank);
-        if is_left {
+        let is_of_rank = |seen: &Seen| is_of_group(seen) || seen.rank_folder().is_some_and(|of| of == folder);
+        let left: Vec<Seen> = living().into_iter().filter(is_of_rank).collect();
+        if left.iter().any(is_of_group) {
             signal_group(program.pid, Signal::KILL);
         }
-        !is_left
+        for seen in &left {
+            seen.signal(Signal::KILL);
+        }
+        left.is_empty()
     }
 }
 
@@ -174,8 +206,9 @@ mod tests {
         let own = Seen::of(i32::try_from(std::process::id()).unwrap()).unwrap();
         let (shim, program) = (Identity { pid: own.session, started: 0 }, own.identity);
         // Were it taken for ours, this test would be killed.
-        assert!(Owned { boot_id: "another".to_owned(), shim, program }.kill_rest());
+        let folder = Path::new("/no/such/rank");
+        assert!(Owned { boot_id: "another".to_owned(), shim, program }.kill_rest(folder));
         let earlier = Identity { started: program.started - 1, ..program };
-        assert!(Owned { boot_id: boot_id(), shim, program: earlier }.kill_rest());
+        assert!(Owned { boot_id: boot_id(), shim, program: earlier }.kill_rest(folder));
     }
 }

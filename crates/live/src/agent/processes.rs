@@ -15,6 +15,7 @@ use crate::agent::server_rank::{News, ServerRank};
 use crate::agent::{Act, Adopted, Agent, Server};
 use crate::clock;
 use crate::files;
+use crate::process::kill_without_folder;
 use crate::protocol::{End, Orders, Report, Run, Stop};
 use crate::rank::{self, RankFolder, Start, StartedBy, Steer};
 
@@ -23,6 +24,9 @@ const LOGS_KEPT: usize = 1000;
 
 /// The number of random bits in a boot's number.
 const DRAWN_BITS: u32 = 12;
+
+/// Time for which an agent waits for the ends of processes that it kills at its start.
+const LOST_TRIED: Seconds = Seconds::new(10.0);
 
 /// Time for which an agent waits for another with its folder to end.
 const TAKEN_TRIED: Seconds = Seconds::new(1.0);
@@ -105,10 +109,11 @@ pub struct Processes {
 }
 
 impl Processes {
-    /// Takes over the ranks that an earlier agent left in the folder.
+    /// Takes over the ranks that an earlier agent left in the folder, and ends those whose folders are gone, as where an older copy
+    /// was put in the place of the agent's folder.
     ///
     /// # Errors
-    /// If another agent uses this folder, or it cannot be used.
+    /// If another agent uses this folder, it cannot be used, or processes do not end.
     pub fn open(server: Server, home: Home) -> Result<Self, ProcessesError> {
         let absolute = |path: &Path| std::path::absolute(path).map_err(at(path));
         let home = Home {
@@ -125,6 +130,7 @@ impl Processes {
         };
         let number = number(&home).map_err(at(&home.number()))?;
         let boot = next_boot(&home).map_err(at(&home.boot()))?;
+        end_lost(&home.ranks()).map_err(at(&home.ranks()))?;
         let (ranks, adopted) = adopt_all(&home)?;
         let agent = Agent::new(server, boot, adopted).with_home(number);
         let disk = Disk::of(home.state.clone());
@@ -222,6 +228,21 @@ pub(crate) fn lock(path: &Path) -> io::Result<Option<File>> {
             return Ok(lock);
         }
         thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// Ends the processes of ranks whose folders are gone: nothing steers them, and no report names them.
+fn end_lost(ranks: &Path) -> io::Result<()> {
+    let until = clock::node_now() + LOST_TRIED;
+    loop {
+        match kill_without_folder(ranks) {
+            0 => return Ok(()),
+            left if clock::node_now() > until => {
+                let why = format!("{left} processes of jobs that are no longer in it do not end by signal 9");
+                return Err(io::Error::other(why));
+            }
+            _ => thread::sleep(Duration::from_millis(20)),
+        }
     }
 }
 

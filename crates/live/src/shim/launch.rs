@@ -22,11 +22,12 @@ use rustix::process::{Pid, Signal, getpid, getppid, set_parent_process_death_sig
 
 use crate::clock;
 use crate::files;
-use crate::process::{Identity, Owned, Seen, boot_id, signal_group};
+use crate::process::{Identity, LEASE, Owned, Seen, boot_id, signal_group};
 use crate::protocol::{End, Run};
 use crate::rank::{RankFolder, RankStart, Start, StartedBy, Steer};
 use crate::shim::LOOK;
-use crate::shim::signals::Told;
+use crate::shim::guard::GUARD;
+use crate::shim::signals::{PARENT, Told};
 
 /// The environment variable with the number of the shim, which is set for the step only.
 const STEP: &str = "APPORTION_SHIM_OF_STEP";
@@ -73,7 +74,7 @@ pub(super) fn launch(folder: &RankFolder, told: &Told) -> Result<Launched, Strin
     let (mut said, say) = io::pipe().map_err(pipe)?;
     let own = Path::new("/proc/self/exe");
     let mut step = Command::new(own);
-    step.args(env::args_os().skip(1)).env(STEP, getpid().to_string());
+    step.args(env::args_os().skip(1)).env(STEP, getpid().to_string()).env_remove(GUARD).env_remove(PARENT);
     step.stdin(go).stdout(say).stderr(output).process_group(0);
     let child = step.spawn().map_err(at(own))?;
     // Dropped here are this process's ends of the pipes.
@@ -235,7 +236,7 @@ fn checkpoints_of(start: &Start) -> std::path::PathBuf {
 fn contract(folder: &RankFolder, start: &Start) -> BTreeMap<&'static str, String> {
     let rank = &start.rank;
     let mut variables = BTreeMap::from([
-        ("APPORTION_LEASE", folder.path().display().to_string()),
+        (LEASE, folder.path().display().to_string()),
         ("APPORTION_JOB", rank.run.job.to_string()),
         ("APPORTION_INCARNATION", rank.run.incarnation.to_string()),
         ("APPORTION_CHECKPOINTS", checkpoints_of(start).display().to_string()),

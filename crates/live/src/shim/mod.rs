@@ -11,13 +11,15 @@
 //! **Nothing is left** means: no child of the shim. The shim adopts its children's children when their parents end
 //! (`PR_SET_CHILD_SUBREAPER`), so that a process which left the group or the session is waited for and killed, too.
 //!
-//! **If the shim itself is killed**, the kernel kills the program (`PR_SET_PDEATHSIG`), and the agent kills what is left of
-//! its process group. Then only a process that had left the group goes on, and a program that the kernel
-//! gives other rights when it starts (set-user-id) is not killed by the kernel, but by the agent.
+//! **If the shim itself is killed**, the kernel kills the program (`PR_SET_PDEATHSIG`), and the shim's parent kills all other
+//! processes of the rank: its [`guard`], which does nothing else, and which no end of the agent touches. If the guard is killed with the shim, an
+//! agent does it, the next one if there is none: it finds the processes of the program's group, and those that have the rank's
+//! `APPORTION_LEASE` in the environment with which they were started.
 //!
 //! A shim and its program end with their whole control group: a service manager must be told to end the
 //! agent's own process only (`KillMode=process`).
 
+mod guard;
 mod launch;
 mod signals;
 mod stopping;
@@ -67,6 +69,9 @@ pub enum ShimError {
     /// The step before the rank's program could not start it.
     #[error("it {0}")]
     NotStarted(String),
+    /// The shim did not end well, as it has printed itself.
+    #[error("the shim ended with {0}")]
+    Ended(String),
 }
 
 fn failed(what: impl Into<String>) -> impl FnOnce(io::Error) -> ShimError {
@@ -78,7 +83,8 @@ fn failed(what: impl Into<String>) -> impl FnOnce(io::Error) -> ShimError {
 ///
 /// Must be called by a process that was started for it, on its main thread, and whose command line leads here: the shim
 /// starts itself once more, by the same command line, as the process that becomes the program. SIGTERM and SIGUSR1 ask the
-/// program to stop.
+/// program to stop. The process that is called first is the guard, unless a Slurm job started it by [`run_all`]: it starts itself as
+/// the shim.
 ///
 /// # Errors
 /// If the folder cannot be used, or another shim owns it. A program that could not be started is no error, but an [`End`].
@@ -86,7 +92,8 @@ pub fn run(folder: &Path) -> Result<(), ShimError> {
     let folder = RankFolder::at(folder.to_owned());
     match launch::shim_of_step() {
         Some(shim) => Err(ShimError::NotStarted(launch::become_program(&folder, shim).to_string())),
-        None => own(&folder),
+        None if guard::is_guarded() || signals::is_of_slurm() => own(&folder),
+        None => guard::guard(),
     }
 }
 
@@ -138,7 +145,7 @@ fn is_buried(folder: &RankFolder, status: ExitStatus) -> bool {
         return true;
     }
     let Ok(Some(_lock)) = folder.try_lock() else { return true };
-    if files::read::<Owned>(&folder.owned()).is_ok_and(|owned| !owned.kill_rest()) {
+    if files::read::<Owned>(&folder.owned()).is_ok_and(|owned| !owned.kill_rest(folder.path())) {
         return false;
     }
     let end = match status.code() {

@@ -12,6 +12,11 @@ use signal_hook::flag;
 /// The environment variable with the number of the Slurm job's own process, which is set for shims that a Slurm job starts.
 pub(super) const PARENT: &str = "APPORTION_SHIM_PARENT";
 
+/// Whether this process is a shim that a Slurm job has started.
+pub(super) fn is_of_slurm() -> bool {
+    env::var_os(PARENT).is_some()
+}
+
 /// A record of whether SIGTERM or SIGUSR1 has come, and whether the Slurm job's own process is gone.
 #[derive(Clone, Debug)]
 pub(super) struct Told {

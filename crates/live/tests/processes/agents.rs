@@ -10,7 +10,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 use std::time::Duration;
 
-use apportion_live::agent::{Link, LinkError};
+use apportion_live::agent::{Link, LinkError, Processes};
 use apportion_live::protocol::{End, Orders, Phase, Report, Stop};
 use rustix::process::{Pid, Signal, kill_process_group};
 
@@ -179,20 +179,34 @@ fn found_gone() -> End {
     End::Lost("it was gone when its agent was started again".to_owned())
 }
 
+/// The guard of a shim, which is its parent.
+fn guard_of(shim: i32) -> i32 {
+    let status = fs::read_to_string(format!("/proc/{shim}/status")).unwrap();
+    let parent = status.lines().find_map(|line| line.strip_prefix("PPid:")).unwrap();
+    parent.trim().parse().unwrap()
+}
+
+/// A rank with three processes: the program, a child of it, and one that has left its group and session.
+fn order_three(place: &mut Place, agent: &mut Processes) -> [i32; 3] {
+    let [near, far, leader] = ["near", "far", "leader"].map(|name| place.path(name));
+    let script = format!(
+        "sh -c 'echo $$ >{near}; exec sleep 600' & setsid sh -c 'echo $$ >{far}; exec sleep 600' & \
+         echo $$ >{leader}; sleep 600; true"
+    );
+    place.order(agent, &[&lease(1, shell(&script))]);
+    let pids = ["near", "far", "leader"].map(|name| place.written(name));
+    assert_eq!(place.pid(1, "program"), pids[2]);
+    pids
+}
+
 #[test]
-fn a_killed_shim_takes_its_program_with_it() {
+fn a_killed_shim_takes_all_processes_of_its_rank_with_it() {
     let mut place = Place::new();
     let mut agent = place.open();
-    // The child of this program is left to the agent.
-    let (child, leader) = (place.path("child"), place.path("leader"));
-    let script = format!("sh -c 'echo $$ >{child}; exec sleep 600' & echo $$ >{leader}; sleep 600; true");
-    let job = lease(1, shell(&script));
-    place.order(&mut agent, &[&job]);
-    let pids = ["child", "leader"].map(|name| place.written(name));
-    assert_eq!(place.pid(1, "program"), pids[1]);
+    let pids = order_three(&mut place, &mut agent);
     signal(place.pid(1, "shim"), Signal::KILL);
     assert_eq!(end_of(&mut agent, 1).0, End::Vanished);
-    assert_eq!(pids.map(lives), [false; 2]);
+    assert_eq!(pids.map(lives), [false; 3]);
     assert_eq!(end_of(&mut place_again(&place, agent), 1).0, End::Vanished);
 }
 
@@ -200,19 +214,56 @@ fn a_killed_shim_takes_its_program_with_it() {
 fn a_shim_that_was_killed_while_no_agent_ran_is_lost_by_no_fault_of_the_job() {
     let mut place = Place::new();
     let mut agent = place.open();
-    let child = place.path("child");
-    let script = format!("sh -c 'echo $$ >{child}; exec sleep 600' & wait");
-    place.order(&mut agent, &[&lease(1, shell(&script))]);
-    let pid = place.written("child");
-    let (shim, leader) = (place.pid(1, "shim"), place.pid(1, "program"));
+    let pids = order_three(&mut place, &mut agent);
     drop(agent);
+    signal(place.pid(1, "shim"), Signal::KILL);
+    // No agent is there: the guard does it.
+    wait_for("the ends of all processes", || (pids.map(lives) == [false; 3]).then_some(()));
+    assert_eq!(end_of(&mut place.open(), 1).0, found_gone());
+}
+
+#[test]
+fn an_agent_ends_what_a_shim_and_its_guard_have_left_before_it_reports_the_end() {
+    let mut place = Place::new();
+    let mut agent = place.open();
+    let [near, far, leader] = order_three(&mut place, &mut agent);
+    drop(agent);
+    let shim = place.pid(1, "shim");
+    signal(guard_of(shim), Signal::KILL);
     signal(shim, Signal::KILL);
-    // The kernel kills the program, an agent its child.
+    // The kernel kills the program only.
     wait_for("the program's end", || (!lives(leader)).then_some(()));
-    assert!(lives(pid));
+    assert_eq!([near, far].map(lives), [true; 2]);
     let mut agent = place.open();
     assert_eq!(end_of(&mut agent, 1).0, found_gone());
-    assert!(!lives(pid));
+    assert_eq!([near, far].map(lives), [false; 2]);
+}
+
+#[test]
+fn an_agent_ends_ranks_whose_folders_are_gone_before_it_reports() {
+    let mut place = Place::new();
+    let mut agent = place.open();
+    let pids = order_three(&mut place, &mut agent);
+    drop(agent);
+    // Another folder is put in the place of the agent's.
+    fs::rename(place.state(), place.path("moved")).unwrap();
+    let mut agent = place.open();
+    assert_eq!(pids.map(lives), [false; 3]);
+    assert_eq!(agent.report().ranks, []);
+}
+
+#[test]
+fn a_rank_goes_on_without_its_guard() {
+    let mut place = Place::new();
+    let mut agent = place.open();
+    let mut job = lease(1, trainer("--speed 50"));
+    place.order(&mut agent, &[&job]);
+    until_steps(&mut agent, 1);
+    signal(guard_of(place.pid(1, "shim")), Signal::KILL);
+    until_steps(&mut agent, 1);
+    job.stop = Some(Stop::Now);
+    place.order(&mut agent, &[&job]);
+    assert_eq!(end_of(&mut agent, 1).0, End::Stopped(Some(0)));
 }
 
 #[test]
