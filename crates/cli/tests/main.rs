@@ -127,6 +127,9 @@ mod learning;
 #[path = "suite/schema_checker.rs"]
 mod schema_checker;
 #[cfg(feature = "live")]
+#[path = "suite/live_strays.rs"]
+mod live_strays;
+#[cfg(feature = "live")]
 #[path = "suite/live_when.rs"]
 mod live_when;
 #[path = "suite/schema.rs"]
