@@ -82,7 +82,7 @@ pub struct Program {
     pub environment: BTreeMap<String, String>,
 }
 
-/// How a rank is asked to stop.
+/// The way in which a rank is asked to stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Stop {
@@ -118,7 +118,7 @@ pub struct LeaseOrder {
     pub lease: Seconds,
     /// Time after which ranks are killed, from the request to stop or from the lease's end.
     pub grace: Seconds,
-    /// How the ranks are to stop; none if they are to go on.
+    /// The way in which the ranks are to stop; none if they are to go on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stop: Option<Stop>,
     /// Steps from the job's beginning to its end.
@@ -248,7 +248,7 @@ pub struct RankReport {
     /// measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ran: Option<Seconds>,
-    /// How long before the report it ended, once it has, by its server's clock. None where that clock does not tell: its server did not
+    /// The time from its end to the report, once it has ended, by its server's clock. None where that clock does not tell: its server did not
     /// see the end, or was started anew since.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended_ago: Option<Seconds>,
@@ -268,7 +268,7 @@ pub enum Phase {
     Ended(End),
 }
 
-/// How a rank ended.
+/// The end of a rank.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum End {

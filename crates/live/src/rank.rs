@@ -127,7 +127,7 @@ pub(crate) struct Ended {
 }
 
 impl Ended {
-    /// When, by the clock of the node that reads it; none where that is another node, or was started anew since.
+    /// The instant by the clock of the node that reads it; none where that is another node, or was started anew since.
     pub(crate) fn at_node(&self) -> Option<Seconds> {
         (!self.boot.is_empty() && self.boot == boot_id()).then_some(self.at)
     }
@@ -289,7 +289,7 @@ impl RankFolder {
         files::read::<Ended>(&self.end()).ok().map(|ended| ended.end)
     }
 
-    /// How and when the rank ended and how long it ran, if that has been written.
+    /// The rank's end, its instant, and the time that the rank ran, if these have been written.
     pub(crate) fn read_ended(&self) -> Option<Ended> {
         files::read(&self.end()).ok()
     }

@@ -53,7 +53,7 @@ pub enum Act {
         until: Seconds,
         /// Time after which it is killed, from the request to stop or from the lease's end.
         grace: Seconds,
-        /// How it is to stop; none if it is to go on.
+        /// The way in which it is to stop; none if it is to go on.
         stop: Option<Stop>,
     },
 }
@@ -65,7 +65,7 @@ struct Rank {
     phase: Phase,
     progress: Progress,
     ran: Option<Seconds>,
-    /// When it ended, by the node's clock; none where that is not known.
+    /// The instant of its end, by the node's clock; none where that is not known.
     ended: Option<Seconds>,
     until: Seconds,
     grace: Seconds,
@@ -90,9 +90,9 @@ impl Rank {
 pub struct Adopted {
     /// The rank, as it is now.
     pub report: RankReport,
-    /// When it ended, by the node's clock; none where that is not known.
+    /// The instant of its end, by the node's clock; none where that is not known.
     pub ended: Option<Seconds>,
-    /// When its lease ends.
+    /// The end of its lease.
     pub until: Seconds,
     /// Time after which it is killed, from the request to stop or from the lease's end.
     pub grace: Seconds,

@@ -23,7 +23,7 @@ pub(crate) enum News {
     Stopping,
     /// The time that it ran: it has ended.
     Ran(Seconds),
-    /// When it ended, by the node's clock.
+    /// The instant of its end, by the node's clock.
     EndedAt(Seconds),
     /// No process of it is left.
     Ended(End),

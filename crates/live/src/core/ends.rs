@@ -26,7 +26,7 @@ enum Verdict {
     Failed(String, Option<String>),
     /// It did not end well, and nothing is left that could be started again.
     Final(String),
-    /// This server could not start it.
+    /// A server could not start it: the reason, and the server's name.
     Refused(String, String),
 }
 

@@ -60,9 +60,9 @@ pub(super) struct Rank {
     /// Its worker; none where the cluster that the scheduler was started with does not have it there any more.
     pub(super) worker: Option<WorkerId>,
     pub(super) known: Known,
-    /// How long it ran, as its server says since its end,
+    /// The time that it ran; none before its server has reported its end.
     pub(super) ran: Option<Seconds>,
-    /// and when it ended, on the scheduler's clock.
+    /// The instant of its end, on the scheduler's clock.
     pub(super) ended: Option<Seconds>,
 }
 
@@ -115,9 +115,9 @@ pub(super) struct LiveRun {
     pub(super) charges: Charges,
     /// The part of it that the event log has.
     pub(super) logged: LoggedRecord,
-    /// The time that runs beside it had its workers which are over.
+    /// The time that runs beside it, which have ended, had its workers.
     pub(super) beside: Spans,
-    /// The time that an earlier start of the scheduler counted of it, until it is known that it runs on,
+    /// The time that an earlier start of the scheduler counted of it; none once it is known to run on.
     pub(super) counted_before: Option<CountedRecord>,
     /// The end of the lease that it had at the earlier start; none once all of its ranks are known to run on.
     pub(super) lease_end: Option<Seconds>,
@@ -216,13 +216,13 @@ impl LiveRun {
         .filter(|span| span.length().get() > 0.0)
     }
 
-    /// When the last of its ranks ended, where their servers have said when.
+    /// The instant at which the last of its ranks ended, where their servers have reported it.
     fn ended(&self) -> Option<Seconds> {
         let ended = self.ranks.iter().map(|rank| rank.ended).collect::<Option<Vec<_>>>()?;
         ended.into_iter().reduce(Seconds::max)
     }
 
-    /// How long it ran until the last of its ranks had ended, where all have said it.
+    /// The time that it ran until the last of its ranks had ended, where the servers of all ranks have reported it.
     pub(super) fn ran(&self) -> Option<Seconds> {
         self.ranks.iter().all(|rank| rank.ran.is_some()).then(|| self.ran_longest())
     }

@@ -17,7 +17,7 @@ use crate::protocol::{End, JobNumber, Phase, Progress, RankReport};
 const UNHEARD_MAX: usize = 16;
 
 impl UnheardRecord {
-    /// How much more of its workers' time was had by it or a run beside it, now that it is known to have run for `ran`.
+    /// The further time of its workers that the run, or a run beside it, held, now that the run is known to have taken `ran`.
     fn more_of_all(&self, ran: Seconds, now: Seconds) -> Seconds {
         if self.span.is_none() && self.counted.get() > 0.0 {
             // An earlier version did not note when; of two that share, the log has the time with both.

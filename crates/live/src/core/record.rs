@@ -56,7 +56,7 @@ pub struct JobRecord {
     /// The instant of the scheduler's clock before which it is not started after a failure; none if it may be.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub not_before: Option<Seconds>,
-    /// How its last start ended, in words; none before the first end.
+    /// The end of its last start, in words; none before the first end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_end: Option<String>,
     /// Whether the event log has its arrival.
@@ -74,7 +74,7 @@ pub struct JobRecord {
     /// Its last starts that were closed although ends of them were unknown: these count when they are reported.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unheard: Vec<UnheardRecord>,
-    /// How it ended; none while it is active.
+    /// Its end; none while it is active.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outcome: Option<Outcome>,
 }
@@ -105,15 +105,15 @@ pub struct RunRecord {
     /// The part of it that the event log has, from its order on; none in the states of earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub logged: Option<LoggedRecord>,
-    /// What has been counted of its lease and is not in the event log; of two that share, with the first. None in the states of earlier
-    /// versions.
+    /// The time of its lease that has been counted and is not in the event log; of two jobs that share workers, in the record of the
+    /// first. None in the states of earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unlogged: Option<UnloggedRecord>,
     /// The time that runs beside it had its workers which are over.
     #[serde(default, skip_serializing_if = "Spans::is_empty")]
     pub beside: Spans,
-    /// How much of its lease's time the mechanism as it is on disk has not been told; below 0, how much it has been told ahead. None
-    /// in the states of earlier versions.
+    /// The time of its lease that is not counted in the mechanism's state on disk; below 0 if more is counted there than has passed.
+    /// None in the states of earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub untold: Option<Seconds>,
 }
@@ -129,13 +129,13 @@ impl RunRecord {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct UnloggedRecord {
-    /// From when,
+    /// The instant from which the log is to have it.
     pub start: Seconds,
-    /// and until when the log is to have it.
+    /// The instant up to which the log is to have it.
     pub end: Seconds,
-    /// How much it is.
+    /// The time itself.
     pub time: Seconds,
-    /// The price at which it was had; none where it had none.
+    /// The price of a worker in that time; none without a price.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub price: Option<DollarsPerWorkerHour>,
 }
@@ -152,7 +152,7 @@ pub struct UnheardRecord {
     pub worker_type: String,
     /// Its time that is in the job's received time.
     pub counted: Seconds,
-    /// When it had that; none where it is not known to have run, and in the states of earlier versions.
+    /// The span of that time; none where it is not known to have run, and in the states of earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub span: Option<Span>,
     /// The time that runs beside it had its workers.
@@ -173,12 +173,12 @@ pub struct UnheardRecord {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LateEnd {
-    /// How it ended.
+    /// Its end.
     pub end: End,
     /// The time that it ran, as its server measured it; none if the server did not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ran: Option<Seconds>,
-    /// When it ended, on the scheduler's clock; none if its server did not say.
+    /// The instant of its end on the scheduler's clock; none if its server did not report it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended: Option<Seconds>,
 }
@@ -210,7 +210,7 @@ pub struct LoggedRecord {
     pub seconds: f64,
 }
 
-/// How a job ended.
+/// The end of a job.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Outcome {

@@ -31,7 +31,7 @@ impl Timeline {
 }
 
 impl Core {
-    /// Does what is due: decides the next round, starts it, or starts the first one as soon as there is a job and a server.
+    /// Takes the next due step: decides the next round, starts it, or starts the first one as soon as there is a job and a server.
     pub(super) fn advance(&mut self) {
         self.note_silence();
         let length = self.scheduler.options().round_length;

@@ -64,7 +64,8 @@ impl Core {
         })
     }
 
-    /// Does the record of a job have what of its lease is in no event log and no mechanism yet? Of two that share, the first one's does.
+    /// Whether the record of a job has the time of its lease that is in no event log and no mechanism yet. Of two jobs that share
+    /// workers, the record of the first has it.
     pub(super) fn accounts_for(&self, number: JobNumber) -> bool {
         let run_of = |number: &JobNumber| self.jobs.get(number).and_then(|job| job.run.as_ref());
         let Some(jobs) = run_of(&number).map(|run| run.lease.0) else { return false };
@@ -73,7 +74,7 @@ impl Core {
         runs.next() == Some(&number)
     }
 
-    /// What has been counted of a job's lease, for its record, and is not in the event log yet.
+    /// The time of a job's lease that has been counted and is not in the event log yet, for its record.
     pub(super) fn unlogged(&self, number: JobNumber) -> UnloggedRecord {
         let run = self.jobs.get(&number).and_then(|job| job.run.as_ref());
         let slice = run.and_then(|run| self.slices.get(&run.lease.0)).filter(|_| self.accounts_for(number));
@@ -199,7 +200,7 @@ impl Core {
         }
     }
 
-    /// What an earlier start of the scheduler noted with a job as counted and not in the event log.
+    /// The time that an earlier start of the scheduler noted in a job's record as counted and not in the event log.
     fn unwritten(&self, number: JobNumber) -> Option<(Combination<JobId>, SliceLog)> {
         let job = self.jobs.get(&number)?;
         let (run, record) = (job.run.as_ref()?, job.record.run.as_ref()?);

@@ -74,7 +74,7 @@ impl Spans {
         rest
     }
 
-    /// How much of a span is not in it.
+    /// The time of a span that is not covered by these spans.
     pub(super) fn missing(&self, span: Span) -> Seconds {
         self.rest(span).into_iter().map(Span::length).sum()
     }

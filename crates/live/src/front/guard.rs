@@ -152,19 +152,19 @@ impl Tokens {
         Ok(Self { known })
     }
 
-    /// This one token, itself, for people.
+    /// One token, given by its text, for people.
     pub fn of(token: &str) -> Self {
         Self { known: Vec::new() }.and(token, Role::Person)
     }
 
-    /// These tokens and one more, itself, in this role.
+    /// These tokens and one more, given by its text, in this role.
     #[must_use]
     pub fn and(mut self, token: &str, role: Role) -> Self {
         self.known.push(Known { digest: Hash::hash(token.as_bytes()), role, fence: Fence::default() });
         self
     }
 
-    /// These tokens and one more, itself, for the agents of these servers.
+    /// These tokens and one more, given by its text, for the agents of these servers.
     #[must_use]
     pub fn and_of(mut self, token: &str, servers: &[&str]) -> Self {
         let fence = Fence::around(servers.iter().map(|name| (*name).to_owned()).collect());

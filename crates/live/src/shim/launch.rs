@@ -38,7 +38,7 @@ pub const VISIBLE: &str = "CUDA_VISIBLE_DEVICES";
 /// The variable in which Slurm says how many workers a job has on its node.
 const N_GIVEN: &str = "SLURM_GPUS_ON_NODE";
 
-/// How long a shim tries to write down which processes are the rank's, on a full disk, before it gives up the start.
+/// The longest time that a shim tries, on a full disk, to write down which processes are the rank's, before it gives up the start.
 const BEGIN_TRIED: Seconds = Seconds::new(30.0);
 
 /// The first port at which ranks meet, and the number of such ports.
@@ -49,7 +49,7 @@ pub(super) struct Launched {
     pub(super) program: Identity,
     pub(super) by: StartedBy,
     pub(super) steer: Steer,
-    /// How the program ended before it could be executed, as JSON; nothing once it is executed.
+    /// The end of the program before it could be executed, as JSON; nothing once it is executed.
     pub(super) refusal: Receiver<String>,
 }
 

@@ -107,7 +107,7 @@ impl StoreError {
 pub enum Lines {
     /// The lines after the one of this number, at most the second number of them.
     After(i64, u32),
-    /// This many of the newest lines.
+    /// The newest lines, at most this number.
     Last(u32),
 }
 

@@ -1,4 +1,4 @@
-//! How programs end: by themselves, asked, at the end of a lease, or killed.
+//! The ends of programs: by themselves, asked, at the end of a lease, or killed.
 
 use std::fs;
 use std::path::Path;

@@ -276,7 +276,7 @@ impl Process {
         self.end.as_ref().map(|_| self.until_true)
     }
 
-    /// How long it ran, once it has ended.
+    /// The time that it ran, once it has ended.
     fn ran(&self) -> Option<Seconds> {
         self.end.as_ref().map(|_| Seconds::new(self.until_true - self.since))
     }

@@ -85,7 +85,7 @@ pub(crate) struct World {
     n_requests: u64,
     /// The worker time of ranks that really ran, in s.
     ran: f64,
-    /// When each rank really ran, by node and worker.
+    /// The instants at which each rank really ran, by node and worker.
     held: BTreeMap<(usize, u32), BTreeMap<Run, (f64, f64)>>,
 }
 
@@ -504,7 +504,7 @@ impl World {
         }
     }
 
-    /// How long workers were really held, those that two jobs shared counted once.
+    /// The time that workers were really held; the time of shared workers counts once.
     fn time_held(&self) -> f64 {
         let mut held = 0.0;
         for runs in self.held.values() {

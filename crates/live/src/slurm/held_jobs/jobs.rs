@@ -115,7 +115,7 @@ impl HeldJob {
         self.is_held() && self.reason == "JobHeldAdmin"
     }
 
-    /// How it ended, in Slurm's words.
+    /// Its end, in Slurm's words.
     pub(super) fn end_in_words(&self) -> String {
         let (code, signal) = (self.exit_status >> 8, self.exit_status & 0x7f);
         let how = match (code, signal) {

@@ -99,7 +99,7 @@ pub(super) struct Kept {
     pub(super) boot: Option<String>,
     /// Why apportion does not steer it any more; none if it does.
     pub(super) given_up: Option<String>,
-    /// How it ended in Slurm; none before its end.
+    /// Its end in Slurm; none before that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) end: Option<End>,
     /// Its identity beside the number; none in states of earlier versions, until Slurm shows it.
