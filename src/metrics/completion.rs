@@ -139,7 +139,8 @@ impl Completions {
         }
     }
 
-    /// Closes the accounts of jobs that have ended, the first to end before its partner, in whatever order that was told.
+    /// Closes the accounts of jobs that have ended, in the order of their ends, which may differ from the order of the events: of
+    /// two that shared workers, the first to end comes first.
     fn close_ended(&mut self) {
         let mut ended = std::mem::take(&mut self.ended);
         ended.sort_by(|one, other| one.at.total_cmp(&other.at));

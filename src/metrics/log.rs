@@ -139,24 +139,24 @@ fn placed(error: &serde_json::Error) -> (usize, String) {
     (error.column().max(1), without_place(&message).to_owned())
 }
 
-/// What a damaged log lacks.
+/// The events and lines that a damaged log lacks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Missing {
-    /// Jobs the arrival of which is missing: they are left out.
+    /// Jobs without the event of their arrival: they are left out.
     pub jobs: BTreeSet<JobId>,
-    /// How many rounds the beginning of which is missing.
+    /// The number of rounds without the event of their start.
     pub n_rounds: u64,
-    /// Lines that are no events, from 1, with the reason in words: the first ones.
+    /// The first [`UNREAD_MAX`] lines that are no events: line number, from 1, and the reason in words.
     pub unread: Vec<(usize, String)>,
-    /// How many such lines there are.
+    /// The number of all lines that are no events.
     pub n_unread: usize,
 }
 
-/// How many lines that are no events are remembered with the reason.
+/// The most lines that are no events of which the reason is kept.
 const UNREAD_MAX: usize = 10;
 
 impl Missing {
-    /// Does it lack nothing?
+    /// Whether nothing is missing.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
@@ -177,7 +177,7 @@ pub struct Replay<'a> {
     line: usize,
     next_job: usize,
     next_round: u64,
-    /// What has been passed over; none where nothing is.
+    /// The lines and events that were passed over; none in a replay that passes over nothing.
     missing: Option<Missing>,
     /// The instant at which it ends; none where that is the end of the log.
     until: Option<Seconds>,
@@ -205,19 +205,19 @@ impl<'a> Replay<'a> {
         Self { until: Some(end), ..self }
     }
 
-    /// Whether the instant at which it was to end has come: no event is told any more.
+    /// Whether the replay has met an event at or after the instant at which it ends. No event is replayed from then on.
     pub fn is_over(&self) -> bool {
         self.is_over
     }
 
-    /// The same, which passes over lines that are no events, and goes on where events are missing: without the jobs the arrivals of
-    /// which are.
+    /// This replay, passing over lines that are no events, and going on where events are missing. Jobs without an arrival are left
+    /// out.
     #[must_use]
     pub fn passing_over(self) -> Self {
         Self { missing: Some(Missing::default()), ..self }
     }
 
-    /// What has been passed over.
+    /// The lines and events that were passed over.
     pub fn into_missing(self) -> Missing {
         self.missing.unwrap_or_default()
     }
@@ -225,8 +225,8 @@ impl<'a> Replay<'a> {
     /// Replays the event in the next line to an observer.
     ///
     /// # Errors
-    /// If it is no event, names workers that the cluster does not have, or is of a job or a round while earlier ones are missing. After its
-    /// end it is not told.
+    /// If it is no event, names workers that the cluster does not have, or is of a job or a round while earlier ones are missing. After
+    /// the replay's end, lines are read and not replayed.
     pub fn tell(&mut self, line: &str, observer: &mut dyn Observer) -> Result<(), LogError> {
         self.line += 1;
         let read = serde_json::from_str(line).map_err(|error| {
@@ -246,7 +246,7 @@ impl<'a> Replay<'a> {
         }
         let record = match (read, &mut self.missing) {
             (Ok(record), Some(_)) => {
-                self.tell_what_is_whole(&record, observer);
+                self.replay_known_jobs(&record, observer);
                 return Ok(());
             }
             (Ok(record), None) => record,
@@ -274,11 +274,11 @@ impl<'a> Replay<'a> {
         Ok(())
     }
 
-    /// Replays an event, unless it is of a job the arrival of which is missing; such a job's time on workers is told all the same.
-    fn tell_what_is_whole(&mut self, record: &Record, observer: &mut dyn Observer) {
+    /// Replays an event, unless it is of a job without an arrival in the log; such a job's time on workers is replayed all the same.
+    fn replay_known_jobs(&mut self, record: &Record, observer: &mut dyn Observer) {
         let Some(missing) = &mut self.missing else { return };
         let jobs = record.jobs();
-        // Jobs arrive in order of number, and before all else that is told of them.
+        // Jobs arrive in order of number, and a job's arrival precedes its other events.
         let arrived = jobs.iter().map(|id| id.index() + 1).max().unwrap_or(0);
         let is_arrival = matches!(record, Record::Arrival { .. });
         let absent = self.next_job..arrived.saturating_sub(usize::from(is_arrival));

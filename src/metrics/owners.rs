@@ -12,7 +12,7 @@ use crate::workload::Job;
 pub struct OwnerCourse {
     /// The owner; none for all jobs without one.
     pub name: Option<String>,
-    /// Mean number of workers that allocations owed its jobs: `[interval]`; none if no decision told shares.
+    /// Mean number of workers that allocations owed its jobs: `[interval]`; none if no decision reported shares.
     pub owed: Option<Vec<f64>>,
     /// Mean number of workers that its jobs held, each half of those that they shared: `[interval]`.
     pub held: Vec<f64>,
@@ -53,7 +53,7 @@ pub(super) struct Owners {
     accounts: BTreeMap<Option<String>, Account>,
     /// Jobs that are not done.
     jobs: BTreeMap<JobId, Owned>,
-    /// Whether a decision has told its shares.
+    /// Whether a decision has reported its shares.
     knows_shares: bool,
 }
 
