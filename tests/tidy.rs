@@ -14,7 +14,7 @@ const FILE_LINES_MAX: usize = 500;
 /// Files that are longer, to be split; none may grow, and none may be added.
 const LONG_FILES: [(&str, usize); 0] = [];
 
-/// What each island may mention beside itself.
+/// The islands, and the modules that each may mention beside itself.
 const ISLANDS: [(&str, &[&str]); 4] = [
     ("program", &["units", "index"]),
     ("solver", &["units", "index", "program"]),
@@ -89,7 +89,7 @@ impl File {
         inside.split('/').next().unwrap_or_default().trim_end_matches(".rs")
     }
 
-    /// Does it stand directly in `src`?
+    /// Whether it stands directly in `src`.
     fn is_at_the_root(&self) -> bool {
         self.path[self.of_crate().len()..].matches('/').count() == 1
     }

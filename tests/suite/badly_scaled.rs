@@ -299,7 +299,7 @@ jobs:
     }
 }
 
-/// What deadlines ask for may be less than solvers tell from nothing: a job that does not get it is said not to.
+/// Throughputs that deadlines require may be less than solvers tell from 0: a job without its own is reported as dropped.
 #[test]
 fn a_deadline_that_is_not_kept_is_dropped() {
     let problem = problem(

@@ -14,7 +14,7 @@ use apportion::workload::Combination;
 use apportion::{Catalog, Cluster, DollarsPerWorkerHour, Problem, Seconds, Steps};
 use proptest::prelude::*;
 
-/// What gives time everywhere as published: policies blind to worker types, and equal shares.
+/// Policies that as published give time everywhere: policies blind to worker types, and equal shares.
 const EVERYWHERE: [&str; 8] = [
     "finish_time_fairness",
     "max_min_fairness",

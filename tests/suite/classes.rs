@@ -138,7 +138,7 @@ proptest! {
     }
 }
 
-/// What a simulation asked, as it saves it, and what it was answered.
+/// The problems that a simulation posed, as it saves them, and the answers that it was given.
 #[derive(Debug, Default)]
 struct Saved(Vec<(String, Allocation)>);
 

@@ -73,7 +73,7 @@ fn a_price_of_throughput_is_in_the_same_unit_beside_cones() {
     }
 }
 
-/// The fast jobs of the first level take a faster worker more first; what is left of it is worth something to the others.
+/// The fast jobs of the first level take a faster worker more first; the rest of its time raises the level of the others.
 #[test]
 fn a_worker_that_raises_an_earlier_level_is_not_priced_for_a_later_one() {
     let jobs = "jobs:\n  - {id: a, throughput: {v100: 1}}\n  - {id: b, throughput: {v100: 1}}

@@ -1,4 +1,4 @@
-//! What the options of a live cluster cost, worked out by hand: rounds of 360 s, jobs of one step a second.
+//! The costs of the options of a live cluster, worked out by hand: rounds of 360 s, jobs of one step a second.
 
 #![expect(clippy::unwrap_used, reason = "a failure here fails the test")]
 
@@ -16,7 +16,7 @@ use apportion::workload::{Arrivals, Listed, Native, WorkloadOptions};
 use apportion::{Cluster, Job, Problem, Seconds, StepsPerSecond, Throughputs};
 use proptest::prelude::*;
 
-/// What a simulation shows of itself: slices, and what policies were shown of the first job.
+/// A record of a simulation: its slices, and the data of the first job that policies were shown.
 #[derive(Debug, Default)]
 struct Seen {
     slices: Vec<Slice>,
@@ -79,7 +79,7 @@ fn seen(jobs: Vec<Job>, cluster: &str, policy: Box<dyn Policy>, options: Options
     (summary.jobs.iter().map(|job| job.completion.unwrap().get()).collect(), observer.1)
 }
 
-/// When each job is done.
+/// The completion time of each job.
 #[track_caller]
 fn are_done(jobs: Vec<Job>, cluster: &str, policy: Box<dyn Policy>, options: Options, expected: &[f64]) {
     let (found, seen) = seen(jobs, cluster, policy, options);
@@ -126,7 +126,7 @@ fn the_decision_sees_the_steps_that_are_done_by_then() {
 
 #[test]
 fn received_time_is_the_same_ahead() {
-    // Turns on one worker: whoever has it at the decision is taken to keep it until the end of the round.
+    // Turns on one worker: the decision assumes that the job that has the worker then keeps it until the end of the round.
     let jobs = || vec![job(720, 0.0), job(720, 0.0)];
     let late = Options::corrected();
     are_done(jobs(), "v100=1", isolated(), late.clone(), &[1080.0, 1440.0]);
@@ -150,7 +150,7 @@ fn every_new_lease_starts_up() {
 #[test]
 fn what_comes_next_waits_for_what_stops() {
     // A runs to 360, B from 420 (it has received 300 s, A 360 s, so it goes on) to 1080, A from 1140 to 1440: 660 steps each,
-    // and 840 s received. A goes on and is done at 1500, and B needs nobody to stop.
+    // and 840 s received. A goes on and is done at 1500, and B starts on a worker that no job has to leave.
     let stopping = Live { stop: Seconds::new(60.0), ..Live::default() };
     let options = Options { live: stopping, ..Options::corrected() };
     let jobs = vec![job(720, 0.0), job(720, 0.0)];
@@ -295,7 +295,7 @@ proptest! {
         let zero = Live { look_ahead: Seconds::ZERO, start_up: Seconds::ZERO, stop: Seconds::ZERO, ..Live::default() };
         let (_, found) = run(seed, cluster, Options { live: zero, ..Options::corrected() }, None);
         prop_assert_eq!(&found.all, &expected.all);
-        // Idle workers are of no use to anybody, and what is measured is known. Only the order differs in which slices are told.
+        // No job can use an idle worker, and measurements are of known throughputs. Only the order of slices in the log differs.
         let useless = Live { measured: true, ..refilling() };
         let (_, found) = run(seed, cluster, Options { live: useless, ..Options::corrected() }, None);
         let sorted = |seen: &Seen| {

@@ -97,7 +97,7 @@ fn near(one: f64, other: f64) {
 
 type Claim = fn(&Decided);
 
-/// What the page says of each policy.
+/// The page's claims about each policy.
 fn claims() -> BTreeMap<&'static str, Claim> {
     let mut claims: BTreeMap<&'static str, Claim> = BTreeMap::new();
     claims.insert("fair", |of| near(least(&of.levels()), of.value()));
@@ -209,7 +209,7 @@ fn every_block_of_the_manual_does_what_the_text_says() {
     assert_eq!(blocks.len(), 14, "a block is a snapshot or a policy");
 }
 
-/// What the page says of curvature.
+/// The page's claims about curvature.
 #[test]
 fn a_constraint_is_refused_on_the_side_where_it_is_not_convex() {
     for (comparison, accepted) in [(">=", true), ("<=", false)] {

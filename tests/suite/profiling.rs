@@ -56,7 +56,7 @@ struct Log {
     events: Vec<String>,
     /// The last belief that a policy was shown.
     believed: BTreeMap<Pair, [f64; 2]>,
-    /// What was measured, and how often since that belief.
+    /// The throughputs measured, and the number of measurements since that belief.
     measured: BTreeMap<Pair, ([f64; 2], i32)>,
     n_wrong: usize,
     n_corrected: usize,

@@ -1,4 +1,4 @@
-//! What the literature promises of each policy, over random clusters and jobs, through the catalog.
+//! Properties that the literature promises of each policy, over random clusters and jobs, through the catalog.
 //!
 //! | property | holds for | known not to hold for |
 //! |---|---|---|
@@ -36,7 +36,7 @@ struct Drawn {
     steps: f64,
     elapsed: f64,
     slo: f64,
-    /// What it takes from a job beside it.
+    /// The part of its throughput that a job beside it loses.
     demand: f64,
 }
 
@@ -173,18 +173,18 @@ fn close(one: f64, other: f64, tolerance: f64) -> bool {
     (one - other).abs() <= tolerance * one.abs().max(other.abs()).max(1.0)
 }
 
-/// Does it know that worker types differ? An agnostic policy has many optima of one worth.
+/// Whether a policy knows that worker types differ. An agnostic policy has many optima of the same value.
 fn sees_speeds(policy: &str) -> bool {
     ["_perf", "_packed", "strategy_proof", "proportional_fairness"].iter().any(|part| policy.contains(part))
 }
 
-/// How exactly throughputs are determined: the optimum of a logarithm is flat.
+/// The relative error of throughputs at an optimum: the optimum of a logarithm is flat.
 fn tolerance(policy: &str) -> f64 {
     if policy.contains("strategy_proof") || policy.contains("proportional") { 1e-3 } else { 1e-5 }
 }
 
-/// A policy of the test's own, in the language that users have: the most of what the column `gain` is worth,
-/// nobody falling below the column `floor`.
+/// The largest Σ gain·throughput at which no job's throughput is below its `floor`: by a policy of the test's own, in the
+/// language of policy files, with both as columns.
 fn above_floors(case: &Case, gain: Vec<f64>, floor: Vec<f64>) -> f64 {
     let text = "format: apportion/policy-v1\nname: above_floors\nsummary: the most above floors\nkind: program\n\
                 columns: {gain: s/steps >= 0, floor: steps/s >= 0}\nmaximize: sum_over_jobs(gain * throughput)\n\
@@ -257,8 +257,8 @@ proptest! {
         }
     }
 
-    /// Measuring one job's steps in another unit (a row of throughputs times a factor, and the steps left with
-    /// it) changes nothing for anybody. Not so where raw steps of different jobs are added up.
+    /// Another unit for one job's steps (a row of throughputs times a factor, and the steps left with it) changes no job's
+    /// time. Not so where raw steps of different jobs are added up.
     #[test]
     fn the_unit_of_a_step_does_not_matter(case in cases(7), job in any::<prop::sample::Index>(), factor in 0.02_f64..50.0) {
         let job = job.index(case.jobs.len());
@@ -281,8 +281,8 @@ proptest! {
         }
     }
 
-    /// Nobody is worse off than with 1/n of the cluster: of one weight and one scale factor, all have the same
-    /// level there, so that the lowest level is at least everybody's. With unequal weights or scale factors, the
+    /// Sharing incentive: no job is worse off than with 1/n of the cluster. Jobs of one weight and one scale factor all
+    /// have the same level there, so the lowest level is at least that one. With unequal weights or scale factors, the
     /// lowest isolated level is still reached, but a job may fall below its own: then only the minimum is held.
     /// A job that has not run yet has a finish-time fairness of exactly 1 in isolation.
     #[test]
@@ -404,8 +404,8 @@ proptest! {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 4, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Water filling by its definition, sixty jobs at a time: whoever has no more than a job keeps what he has,
-    /// and the job cannot be raised, whatever the others lose.
+    /// Water filling by its definition, sixty jobs at a time: a job cannot be raised if all jobs of no higher level keep
+    /// theirs, however much jobs of higher levels lose.
     #[test]
     fn a_filled_job_rises_only_at_the_cost_of_one_no_higher(
         workers in [8_u32..20, 8_u32..20, 8_u32..20],
@@ -428,7 +428,7 @@ fn job(speeds: [f64; 3]) -> Drawn {
     Drawn { speeds, scale_factor: 1, weight: 1.0, steps: 1e4, elapsed: 0.0, slo: 1e4, demand: 0.3 }
 }
 
-/// Where the promises above end, worked out by hand.
+/// Cases in which the properties above do not hold, worked out by hand.
 #[test]
 fn what_is_not_promised_is_not_kept() {
     // A worker more lowers a level: 2 over a mean speed of 3/2, then 2 over one of 5/3.
@@ -437,7 +437,7 @@ fn what_is_not_promised_is_not_kept() {
         let level = objective("max_min_fairness_perf", &alone(fast));
         assert!(close(level, expected, 1e-9), "{fast}: {level}");
     }
-    // Who gets the one worker depends on whose steps are counted in smaller pieces.
+    // The job with steps in the smaller unit gets the one worker.
     for (unit, expected) in [(1.0, [0.0, 3.0]), (10.0, [20.0, 0.0])] {
         let case = Case { workers: [1, 0, 0], jobs: vec![job([2.0 * unit, 0.0, 0.0]), job([3.0, 0.0, 0.0])] };
         let reached = throughputs(&decide("max_sum_throughput_perf", &case.problem()));

@@ -24,7 +24,7 @@ struct Recorded {
 struct Values {
     gavel: Value,
     optimum: Value,
-    /// Is the optimum another without the published quirks?
+    /// Whether the optimum is another one without the published quirks.
     #[serde(default)]
     gavel_only: bool,
 }
@@ -45,7 +45,7 @@ impl Value {
     }
 }
 
-/// What a decision is judged by: the sorted levels of water filling, the entities' totals of levels times weights, the
+/// The numbers by which a decision is judged: the sorted levels of water filling, the entities' totals of levels times weights, the
 /// throughputs after discounts, or the objective.
 fn judged(policy: &str, problem: &Problem, decision: &Decision) -> Vec<f64> {
     let levels = || decision.levels.clone().unwrap();
@@ -97,7 +97,7 @@ fn programs_reach_the_optimum_of_the_published_formulas() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// What a part of 1e-9 of one job's level can buy others is not bought: a vertex knows which columns stay idle.
+/// Others gain nothing from 1e-9 of one job's level, as the simplex method knows which columns stay at 0.
 #[cfg(feature = "highs")]
 #[test]
 fn levels_over_five_decades_are_those_of_rational_arithmetic() {

@@ -63,7 +63,7 @@ impl Checker {
         }
     }
 
-    /// What a lease ran.
+    /// Adds the run of a lease.
     fn ran(&mut self, slice: &Slice) {
         // Where the published mechanism's oddities count, a slice is credited with more time than it had.
         let busy_s = slice.time.min(slice.end - slice.start).get();
@@ -89,7 +89,7 @@ impl Checker {
             let steps = slice.steps[index].get();
             *self.done.get_mut(&job).unwrap() += steps;
             let held = slice.end.get() - slice.start.get() - slice.overhead.get();
-            // Work is conserved: no more steps than throughput × time; exactly so many, alone.
+            // Work is conserved: at most throughput × time in steps; exactly that for a job alone.
             // A worker may fail before the job has even been restored.
             let most = slice.throughput[index] * held.max(0.0);
             assert!(steps <= most * (1.0 + 1e-9) + 1e-6, "{steps} steps of {most}: {slice:?}");
@@ -342,7 +342,7 @@ proptest! {
     }
 }
 
-/// A job of steps that one V100 runs at 1 step/s, or so many that the matrix is not needed.
+/// A job with a number of steps.
 fn job(steps: u32, arrival: f64) -> Job {
     let speed = apportion::StepsPerSecond::new(1.0);
     Job::new("hand-made").steps(steps).arrival(Seconds::new(arrival)).throughput("v100", speed)

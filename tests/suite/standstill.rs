@@ -280,7 +280,7 @@ fn simulation_error(options: Options) -> String {
     made.map(drop).unwrap_err().to_string()
 }
 
-/// Raises a flag after so many failures of workers, and keeps all events.
+/// Raises a flag after a given number of failures of workers, and keeps all events.
 #[derive(Debug, Default)]
 struct Raises {
     flag: Arc<AtomicBool>,

@@ -89,7 +89,7 @@ fn a_case_is_repeated_as_often_as_asked_after_one_to_warm_up() {
     assert!(code == Some(2) && stderr.contains("--repeats"), "{stderr}");
 }
 
-/// If the limit comes before all repeats are done, the finished ones count.
+/// A limit that ends the repeats early leaves the finished ones to count.
 #[test]
 fn the_limit_leaves_the_decisions_that_were_done() {
     let asked = ["--policy", "max_min_fairness_perf", "--instance", "random", "--sizes", "300"];

@@ -443,7 +443,7 @@ fn results_without_a_chart_have_no_picture() {
     assert!(!at.join("picture.svg").exists() && !at.join("results/report.html").exists());
 }
 
-/// If one policy runs in several ways, these are compared in one picture.
+/// One picture compares the several ways in which one policy runs.
 #[test]
 fn the_ways_in_which_one_policy_ran_are_the_lines_of_one_picture() {
     let ways = "  ideal: [false, true]\n  round_length: [6min, 12min]\n  seed: [0]\n\

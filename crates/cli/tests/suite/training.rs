@@ -283,7 +283,7 @@ fn a_larger_budget_goes_on_with_what_a_folder_keeps() {
     refused("budget={decisions: 600, validate_every: 2, patience: 3}", "its `budget.patience` was none");
 }
 
-/// What a folder keeps after its budget was raised is what one training with the larger budget keeps, byte by byte: also where
+/// A folder's files after its budget was raised are those of one training with the larger budget, byte by byte: also where
 /// the smaller budget ended at an update without a validation of the schedule, or by patience.
 #[test]
 fn a_raised_budget_keeps_the_bytes_of_one_training() {
