@@ -188,8 +188,8 @@ impl SearchEnd {
         mixed.into_iter().take(most).map(|of| &of.point)
     }
 
-    /// Prices to begin the search for the next level of water filling with; none where the first responses fit, at prices that
-    /// say nothing.
+    /// Prices to begin the search for the next level of water filling with; none where the responses to the first prices fit the
+    /// capacities, so that these prices prove nothing.
     pub(super) fn next_prices(&self) -> Option<Vec<Vec<f64>>> {
         let mixed: Vec<Vec<f64>> =
             self.mixed_points(WARM_PRICES_MAX).map(|point| point.price.clone()).collect();

@@ -373,8 +373,8 @@ impl JobBatch {
                 *price /= jobs;
             }
         } else if let Some(limiting) = (0..self.n).min_by(|a, b| limit_of(*a).total_cmp(&limit_of(*b))) {
-            // The class that can reach the lowest level alone proves the bound by itself: its throughput is at most its
-            // time times its highest speed.
+            // The class that limits the level even if it has the cluster to itself proves the bound by itself: its throughput
+            // is at most its time times its highest speed.
             answer.throughput_price[limiting] = 1.0;
             answer.time_price[limiting] = singles.fastest(limiting) / instance.multiplicity[limiting];
         }

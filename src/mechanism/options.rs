@@ -70,8 +70,8 @@ pub enum Fillers {
 pub enum SlowFillers {
     /// The combination runs on the slower type.
     Stay,
-    /// If enough workers of the faster type are left when all types have been filled, it gets these: under policies that look at
-    /// throughputs.
+    /// The combination moves to the faster type, if enough of its workers are left when all types have been filled. Only under
+    /// policies that look at throughputs.
     Move,
 }
 

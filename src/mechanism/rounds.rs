@@ -237,8 +237,8 @@ impl Mechanism {
         self.resets.last = None;
     }
 
-    /// Does a reset: deficits grow by what was owed and not run since the last one, and what was received starts
-    /// again at the initial credit. [`adopt`](Self::adopt) follows.
+    /// Resets the accounts: deficits grow by the time that was owed and not received since the last reset, and the time
+    /// received starts again at the initial credit. [`adopt`](Self::adopt) follows.
     pub fn reset(&mut self, now: Seconds) {
         let elapsed = now.get() - self.resets.last.unwrap_or(0.0);
         self.ledger.reset(elapsed, self.options.initial_credit.get());

@@ -103,7 +103,7 @@ pub(super) struct Selection {
     pub(super) stale: bool,
     /// Whether jobs that came after the last allocation may be fillers.
     pub(super) admits_arrivals: bool,
-    /// If given, only combinations with less than their share of the time are selected.
+    /// The limits of combinations that may not exceed their share of the time; none if shares are no limit.
     pub(super) within_shares: Option<WithinShares>,
 }
 

@@ -180,8 +180,8 @@ pub struct SolveReport {
     pub out_of_time: bool,
     /// Was the time over before all discounts of a policy that has them were found? Then the shares are without any.
     pub undiscounted: bool,
-    /// What was done otherwise than planned, each with the reason: backends that were tried and not believed, optima that
-    /// were not refined.
+    /// Departures from the plan, each with its reason: backends with an answer that was rejected, optima that were not
+    /// refined.
     pub fallbacks: Vec<String>,
 }
 

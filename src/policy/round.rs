@@ -1,9 +1,9 @@
 //! The interface of decisions inside a round, one at a time, on concrete servers.
 //!
 //! Every [`Policy`](super::Policy) becomes a [`RoundPolicy`] through the mechanism; learned schedulers that place on
-//! servers implement it directly, as a policy of one's own may. Whoever runs the round
-//! applies each decision or rejects it with a reason, and asks again until the end of the round; a cap on decisions per
-//! round makes a livelock an error.
+//! servers implement it directly, as a policy of one's own may. The caller, which runs the round, applies each decision or
+//! rejects it with a reason, and asks again until the end of the round; a cap on decisions per round makes a livelock an
+//! error.
 
 use std::fmt;
 

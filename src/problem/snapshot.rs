@@ -287,7 +287,7 @@ fn unknown_job_type(
     )
 }
 
-/// A problem's error, where the snapshot has what it is about.
+/// A problem's error, at the place in the snapshot of the value at fault.
 fn place(snapshot: &Snapshot, error: &ProblemError) -> SpecError {
     let source = snapshot.source();
     let Some(position) = error.job() else { return source.error_at("cluster", error.to_string(), None) };

@@ -46,7 +46,8 @@ impl BoundObjective<'_> {
 
     /// The largest violation at a point of the constraints that are neither soft nor droppable: relative to the larger of their
     /// sides, or to the largest finite value that their difference can have, whichever is larger. Where one side is a number that no
-    /// allocation changes, such as a floor of throughput, relative to the larger side, as a floor may be small beside what is possible.
+    /// allocation changes, such as a floor of throughput, it is relative to the larger side alone: the floor may be far below the
+    /// throughputs that are possible.
     pub fn violation(&self, point: &Point) -> f64 {
         let hard = |constraint: &&Constraint| constraint.soft.is_none() && !constraint.droppable;
         let mut reach = None;

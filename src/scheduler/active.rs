@@ -301,7 +301,7 @@ impl Table {
         (*believed - before).abs() > MEASURED_CHANGE * before
     }
 
-    /// Notes that a pair cannot share workers, and so stands still there. Answers whether it was believed to run.
+    /// Notes that a pair cannot share workers of this type, where its throughput is 0. Returns whether it was estimated to run.
     pub(crate) fn refute(&mut self, jobs: Combination<JobId>, worker_type: WorkerTypeId) -> bool {
         self.estimator.is_some()
             && jobs.is_pair()

@@ -39,7 +39,7 @@ pub struct InForce {
     pub n_shown: usize,
     /// The policy's own objective, certified; none for heuristics.
     pub objective: Option<ObjectiveReport>,
-    /// How it was solved; none for closed forms and heuristics.
+    /// The report of the programs solved and the time taken; none for closed forms and heuristics.
     pub solve: Option<SolveReport>,
     /// Jobs with a droppable constraint that was dropped.
     pub dropped: Vec<JobId>,

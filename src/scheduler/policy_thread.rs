@@ -86,7 +86,7 @@ impl PolicyThread {
         }
     }
 
-    /// Has the policy decide on a thread of its own. The thread is never joined: it ends when the policy does.
+    /// Starts a decision of the policy on a thread of its own. The thread is never joined: it ends when the policy does.
     pub(super) fn send(&mut self, problem: Problem, request: DecisionRequest) -> Result<(), PolicyError> {
         let policy = match std::mem::replace(&mut self.availability, Availability::Lost) {
             Availability::Idle(policy) => policy,

@@ -151,7 +151,7 @@ pub enum Event<'a, T = WorkerTypeId> {
         /// The new price.
         price: DollarsPerWorkerHour,
     },
-    /// Nothing ran from the end of a round to the next event.
+    /// A time without a lease, from the end of a round to the next event.
     Idle {
         /// The instant from which nothing ran.
         from: Seconds,

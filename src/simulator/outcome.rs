@@ -177,7 +177,7 @@ pub enum Step {
     Advanced,
     /// All measured jobs are done.
     Finished,
-    /// Nothing can ever happen again.
+    /// A standstill: no event can ever happen again.
     Stalled,
     /// The next event is at an instant that the clock cannot show.
     Unresolved,

@@ -4,7 +4,7 @@
 //! |-------------|---------------------------------------------------------------------------------------------------|
 //! | livelock    | workers are leased round after round, no job runs a step, and nothing is to come                   |
 //! |             | or jobs run, each so slowly that it would end after more than a century of simulated time           |
-//! | starved     | active jobs get no worker, and nothing is to come; or a measured job has run no step, or next to nothing of what it has left, while jobs that came later are done, and the number of jobs that have arrived doubled again and again |
+//! | starved     | active jobs get no worker, and nothing is to come; or a measured job has run no step, or hardly any of its remaining steps, while jobs that came later are done, and the number of jobs that have arrived doubled again and again |
 //! | growing     | the average number of active jobs doubles with the number of jobs that have arrived, again and again, |
 //! |             | and over the last doubling their number grew by more than four times the standard error of its growth |
 //! | unresolved  | what comes next is so late that the clock cannot tell apart the parts of a round                    |

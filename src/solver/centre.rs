@@ -259,7 +259,7 @@ impl State {
     }
 
     /// Moves to the point of the path at μ by Newton steps, and returns their number. A step that leads away from a point near
-    /// the path is taken back: there, what is left of the residual of rows moves columns near 0 by more than themselves.
+    /// the path is taken back: there, the remaining residual of rows moves columns near 0 by more than their own values.
     fn centre(&mut self, form: &Form, mu: f64) -> u32 {
         let mut off_path = self.off_path(form, mu);
         for step in 0..CENTRING_STEPS_MAX {

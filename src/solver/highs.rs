@@ -1,7 +1,7 @@
 //! HiGHS: dual simplex, and the interior-point method IPX with and without crossover to a vertex.
 //!
-//! Linear programs only. Every solve builds a fresh instance, kept silent; a [`WarmStart`]'s basis carries what
-//! is worth carrying from one solve to the next. HiGHS judges by absolute tolerances, so programs are scaled
+//! Linear programs only. Every solve builds a fresh instance, without output; only the basis of a [`WarmStart`] passes from
+//! one solve to the next. HiGHS judges by absolute tolerances, so programs are scaled
 //! first (see the `scaling` module), and it has called answers optimal that were not, so certify them. Without
 //! crossover it gives the duals of a maximization the wrong sign where presolve has solved it (1.15.0; the
 //! conformance suite found it), so it is only ever asked to minimize.

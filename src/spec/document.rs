@@ -82,7 +82,7 @@ impl Complaints {
         }
     }
 
-    /// Is there none?
+    /// Whether there are no complaints.
     pub fn is_empty(&self) -> bool {
         self.listed.is_empty()
     }

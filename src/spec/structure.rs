@@ -88,7 +88,7 @@ fn bracket_help(source: &Source, place: Place) -> Option<String> {
         .then(|| "within `{…}` and `[…]`, text with brackets is quoted, as in \"x <= 6[steps/s]\"".to_owned())
 }
 
-/// Is a text a number other than 0 that is smaller than any that is believed, or that would be read as 0?
+/// Whether a text is a number other than 0 that is smaller than [`NUMBER_MIN`], or that would be read as 0.
 pub(super) fn is_tiny(text: &str) -> bool {
     let text = text.trim();
     let mantissa = text.split(['e', 'E']).next().unwrap_or_default();
@@ -136,13 +136,13 @@ pub(super) fn check_finite(source: &Source) -> Result<(), SpecError> {
     Err(source.at_place(Some(place), message, None))
 }
 
-/// Whether a text is how YAML writes infinity, or what is no number.
+/// Whether a text is YAML's infinity or YAML's not-a-number.
 fn is_not_finite(text: &str) -> bool {
     let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
     matches!(unsigned, ".inf" | ".Inf" | ".INF") || matches!(text, ".nan" | ".NaN" | ".NAN")
 }
 
-/// Has a text an exponent of three digits below 0, or as many zeros one after another?
+/// Whether a text may contain a tiny number: a negative exponent of three digits, or [`ZEROS_MIN`] zeros in a row.
 fn may_have_tiny(text: &str) -> bool {
     let bytes = text.as_bytes();
     let is_small = |(at, byte): (usize, &u8)| {

@@ -182,7 +182,7 @@ pub enum SizesError {
         "the scale factor {scale_factor} is not among the sizes: add it, or take one of them as the scale factor"
     )]
     Lacking {
-        /// That number.
+        /// The scale factor that was refused.
         scale_factor: u32,
     },
     /// The job states its own throughputs, which are those of one size.

@@ -99,7 +99,7 @@ fn comments(question: &Question, explanation: &Explanation, solved: &SolvedProgr
     lines
 }
 
-/// How the objective follows from the optimum, with its numbers, in words.
+/// The map from the program's optimum to the objective, with its numbers, in words.
 fn in_words(value: &Value) -> String {
     let number = |name: &str, value: Option<f64>| value.map(|value| format!(", {name} = {value:?}"));
     let (scale, level) = (number("scale", value.scale), number("level", value.level));

@@ -247,10 +247,10 @@ fn events_page(
     Ok(run_page::page(&run_page::Run { policy, cluster: text, summary, n_measured, course, facts, about }))
 }
 
-/// How many of the jobs that a log lacks are named.
+/// The most of the jobs that a log lacks of which the page names each.
 const MISSING_MAX: usize = 20;
 
-/// What a damaged log lacks, in words.
+/// The events and lines that a damaged log lacks, in words.
 fn lacks(missing: &Missing) -> Vec<(String, String)> {
     let mut facts = Vec::new();
     if !missing.jobs.is_empty() {

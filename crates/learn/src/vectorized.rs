@@ -60,7 +60,7 @@ pub struct Finished {
     pub total_reward: f64,
     /// The number of steps of the episode.
     pub n_steps: usize,
-    /// How it ended.
+    /// The status at its end.
     pub status: Status,
 }
 

@@ -41,8 +41,8 @@ pub(crate) struct Policy {
 #[derive(Debug)]
 struct Asking {
     policy: Box<dyn engine::Policy>,
-    /// The same where it is a program, for single decisions, in which time is exchanged as the command does, and for the
-    /// objective at measured throughputs.
+    /// The policy as a program, if it is one: for single decisions, in which time is exchanged as the command does, and for
+    /// the objective at measured throughputs.
     program: Option<ProgramPolicy>,
 }
 

@@ -80,7 +80,7 @@ pub fn in_words(
     job: impl Fn(usize) -> String,
     worker_type: impl Fn(WorkerTypeId) -> String,
 ) -> String {
-    // 0 has no sign, and what is not all is not said to be 100 %.
+    // 0 has no sign, and a part below the whole is not rounded to 100 %.
     let percent = |part: f64| {
         let part = if part.abs() < ROUNDING { 0.0 } else { part };
         let is_all = |said: &String| {
@@ -200,7 +200,7 @@ pub enum PolicyError {
         policy: String,
         /// A set of them that no allocation keeps, from which all that were found not to be needed for that are left out.
         conflicts: Vec<Conflict>,
-        /// How few they are known to be.
+        /// Whether the conflicting constraints are known to be the fewest.
         size: ConflictSize,
         /// Names of their jobs and worker types, as far as they are known.
         names: Box<ConflictNames>,

@@ -162,7 +162,7 @@ fn what_is_only_claimed_to_be_infeasible_or_unbounded_is_not_called_so() {
             assert!(attempts.contains("claims that the program is") && attempts.contains("is not proven"));
         }
     }
-    // What is proven is called so, whoever claims it.
+    // A proven conflict is reported as one, although the backend claims another termination.
     let none = ConstraintText::hard("throughput >= 5[steps/s]");
     let mut policy = policy(sum, &[none], &[]);
     policy.solve_by(vec![Box::new(Claims(Termination::Unbounded))], Vec::new(), Limits::default());
@@ -191,8 +191,8 @@ fn what_an_equation_reaches_is_said_from_either_side() {
     );
 }
 
-/// A constraint on every job is said to be droppable if and only if there is a decision where it is: as a hard one of
-/// `floors`, beside rows of the cluster.
+/// A report says of a hard constraint on every job that it may be droppable if and only if there is a decision where it is
+/// droppable: `floors` are such constraints, beside rows of the cluster.
 #[test]
 fn what_could_be_dropped_is_said_where_that_leaves_a_decision() {
     let two = problem(1, &[(1, 1.0, 1.0), (1, 2.0, 1.0)]);
@@ -209,7 +209,7 @@ fn what_could_be_dropped_is_said_where_that_leaves_a_decision() {
         // Another contradiction stays.
         (sum, vec![beyond], vec!["sum_over_jobs(workers_on(v100)) >= 9[workers]"], vec![]),
         (sum, vec!["time_on(v100) == 0.9"], vec![], vec![]),
-        // No job is let off what all can keep.
+        // No droppable constraint is dropped where all jobs can keep it.
         (roots, vec![none], vec![], vec![]),
     ] {
         let hard: Vec<ConstraintText> = floors.iter().map(|text| ConstraintText::hard(*text)).collect();

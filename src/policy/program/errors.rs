@@ -42,7 +42,7 @@ pub enum ProgramPolicyError {
 
 impl ProgramPolicy {
     /// The error of a program. If the program has infinite numbers, the error names their cause: an objective that is
-    /// infinite whatever is allocated, or a datum that a job does not have.
+    /// infinite for every allocation, or a datum that a job does not have.
     pub(super) fn error_of(&self, error: SolvingError, columns: &ProgramColumns<'_>) -> PolicyError {
         let SolvingError::Solve(SolveError::Malformed { .. }) = error else { return self.error(error) };
         let (policy, bound) = (self.options.name.clone(), columns.bound());

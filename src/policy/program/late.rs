@@ -18,7 +18,7 @@ use crate::problem::Problem;
 use crate::program::{BoundObjective, Column, Sense};
 use crate::solver::certificate::TOLERANCE;
 
-/// What becomes of a decision that is not made within its time.
+/// The outcome of a decision that is not made within its time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Late {
     /// It is an error.
@@ -27,7 +27,7 @@ pub(super) enum Late {
     BestSoFar,
 }
 
-/// What a decision that may be late has found so far.
+/// The best point and bound that a decision has found so far, for its answer if it is late.
 #[derive(Clone, Debug, Default)]
 pub(super) struct FoundSoFar {
     /// The answer to the last program: class times of its columns, which are the first of all.
@@ -158,7 +158,7 @@ impl ProgramPolicy {
         Some(Optimum { reached: level, ..Optimum::without_program(class_time, optimum_bound) })
     }
 
-    /// Reports that the time for the decision was over, and what it is then.
+    /// Reports that the time for the decision was over, and what the decision consists of.
     fn report_late(&mut self, what: &str) {
         let report = self.solver.report();
         report.out_of_time = true;

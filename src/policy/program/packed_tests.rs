@@ -307,7 +307,7 @@ proptest! {
             let Decided { optimum: solved, decision, .. } = pooled.solve(&problem).unwrap();
             let report = decision.solve.clone().unwrap();
             let has_pairs = every.solve.as_ref().unwrap().size.columns > 3 * jobs.len() + 1;
-            // An interior-point method may need a second voice, and what it reached cannot always be held.
+            // An interior-point method may need a second backend, and the next program cannot always hold its level.
             if cfg!(feature = "highs") {
                 prop_assert!(report.fallbacks.is_empty(), "{:?}", report.fallbacks);
                 let pooled = solved.answer.is_none() || jobs.len() < 2 * n_rows || !has_pairs;

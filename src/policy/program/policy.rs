@@ -66,7 +66,7 @@ pub struct ProgramPolicy {
     /// The treatment of time on slower worker types while faster ones, which the policy does not tell from them, are
     /// idle.
     pub(super) slow_time: SlowTime,
-    /// What becomes of a decision that is not made within its time.
+    /// The outcome of a decision that is not made within its time.
     pub(super) late: Late,
 }
 
@@ -224,7 +224,7 @@ impl ProgramPolicy {
         let solved = self.optimum_in_time(&mut columns, hierarchy.as_ref())?;
         let elapsed = clock.elapsed().as_secs_f64();
         let mut decision = self.decide(problem, &columns, &solved)?;
-        // Jobs whose constraint was to be kept and is not: the solver was inaccurate.
+        // `decide` gives, as `dropped`, the jobs that miss a constraint which was to be kept: the solver was inaccurate.
         let missed = std::mem::take(&mut decision.dropped);
         let constraints = objective.constraints();
         let of_deadlines = constraints.iter().any(|one| one.droppable && one.reads_deadline());

@@ -12,8 +12,8 @@ use crate::program::{Formulation, Range, RowRole, Sense};
 /// The part of the largest conceivable level that a column or a row must cost to count.
 const WORTH_MIN: f64 = 1e-7;
 
-/// The columns that no optimum uses: [columns of combinations]. They would lose more than `least` of the objective if they
-/// had all the time that they can have, and have none in the answer, whatever a dual says.
+/// The columns that no optimum uses: [columns of combinations]. Their reduced cost times all the time that they can have is a loss of
+/// more than `least` of the objective, and they have no time in the answer: a column with time is never among them.
 pub(super) fn unused_columns(formulation: &Formulation, answer: &Answer, least: f64) -> Vec<bool> {
     let (program, duals) = (&formulation.program, &answer.solution.row_duals);
     let sign = if program.sense == Sense::Maximize { 1.0 } else { -1.0 };

@@ -106,7 +106,7 @@ pub enum Unfit {
     NoPairs,
     /// Every pair is a column of the whole program.
     FewPairs,
-    /// There are fewer than two members, classes of identical jobs, of a kind on average.
+    /// Kinds have fewer than two members (classes of identical jobs) on average.
     UnlikeJobs,
     /// The policy has constraints of its own.
     Constraints,
@@ -151,7 +151,7 @@ pub enum Reason {
     Asked,
     /// No two jobs share workers.
     JobsAlone,
-    /// There are two members, classes of identical jobs, of a kind or more on average.
+    /// Kinds have two members (classes of identical jobs) or more on average.
     SeveralOfAKind,
     /// The strategies before it do not fit the problem.
     Unfit(Unfit),

@@ -5,7 +5,7 @@
 //! same direction (cosine similarity) stands for it from then on: its retention beside another job is that of its reference beside
 //! the other's. Isolated throughputs are known. Each time two jobs do run together, the measurement corrects the estimate of them:
 //!
-//!   believed ← α · measured + (1 − α) · believed          α = ½ unless said otherwise
+//!   estimate ← α · measured + (1 − α) · estimate          α = ½ by default
 //!
 //! and a pair in which one job stood still is estimated to stand still. There are two knobs: the fraction of references a job is
 //! profiled against, and the number of references. Jobs of scale factor 1 are estimated; pairs of larger ones are as in the matrix.
@@ -53,7 +53,7 @@ fn half() -> f64 {
 /// The default of α: the weight of a measurement in the estimate from then on.
 pub(crate) const SMOOTHING: f64 = 0.5;
 
-/// The estimate after a measurement: α · measured + (1 − α) · believed.
+/// The estimate after a measurement, α · measured + (1 − α) · believed, where `believed` is the estimate before it.
 pub(crate) fn averaged(smoothing: f64, measured: f64, believed: f64) -> f64 {
     smoothing * measured + (1.0 - smoothing) * believed
 }

@@ -33,7 +33,7 @@ fn forms() -> PossibleValuesParser {
     }))
 }
 
-/// How a cluster's log is read.
+/// The flags by which a cluster's log is read.
 #[derive(Args, Debug)]
 pub(super) struct LogArguments {
     /// Take the jobs from a cluster's log of this form; `apportion trace forms` says what each is

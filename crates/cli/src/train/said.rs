@@ -107,13 +107,13 @@ pub(super) struct Test {
     pub(super) mean: f64,
     /// The number of episodes.
     pub(super) n_episodes: usize,
-    /// How actions were chosen.
+    /// The choice of actions.
     pub(super) choice: Choice,
     /// The number of the update after which the weights that were tested were kept.
     pub(super) n_updates: u64,
 }
 
-/// How actions of an episode are chosen, in words.
+/// The choice of an episode's actions, in words.
 pub(super) fn of_actions(choice: Choice) -> &'static str {
     match choice {
         Choice::Sampled => "of sampled actions",

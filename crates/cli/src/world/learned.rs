@@ -25,7 +25,7 @@ pub(super) struct Learned {
     pub(super) actor: Arc<dyn Actor>,
     /// Whether the network scores one row of numbers for each action.
     pub(super) scores_rows: bool,
-    /// How actions are chosen: as in the training's test, or else as in its validation.
+    /// The choice of actions: that of the training's test, or else that of its validation.
     pub(super) choice: Choice,
     /// The training's options of its world; null if it was trained elsewhere.
     world: Value,

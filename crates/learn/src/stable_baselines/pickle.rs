@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 /// A value on the reader's stack.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Object {
-    /// None, a boolean, or something whose value does not matter.
+    /// None, a boolean, or an object of which the value does not matter.
     Nothing,
     /// An integer.
     Integer(i64),

@@ -62,11 +62,11 @@ pub struct Training<L> {
     learner: L,
     budget: Budget,
     judged: Judged,
-    /// What was judged by the schedule, where the last validation was made for the budget's end only.
+    /// The validations made by the schedule, where the last one was made for the budget's end only.
     scheduled: Option<Judged>,
 }
 
-/// What validations have found.
+/// The results of validations so far.
 #[derive(Clone, Debug, Default)]
 struct Judged {
     best: Option<Best>,
@@ -96,7 +96,7 @@ struct TrainingState {
     scheduled: Option<ScheduledState>,
 }
 
-/// What was judged by the schedule: its best weights lie beside those of the training.
+/// The results of validations made by the schedule. The best weights of these lie beside the training's own.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ScheduledState {

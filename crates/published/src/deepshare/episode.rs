@@ -25,7 +25,7 @@ pub enum DecisionsPerRound {
 pub struct EpisodeOptions {
     /// Whether the published simulator's quirks are kept.
     pub fidelity: Fidelity,
-    /// When a round ends.
+    /// The decisions after which a round ends.
     pub decisions: DecisionsPerRound,
     /// Whether an invalid action falls back on the baselines' placement.
     pub hybrid: bool,

@@ -29,7 +29,7 @@ pub enum Arrivals {
 pub struct WorkloadOptions {
     /// The number of jobs.
     pub n_jobs: usize,
-    /// How jobs arrive.
+    /// The process by which jobs arrive.
     pub arrivals: Arrivals,
     /// The most arrivals in a slot.
     pub rate: u32,

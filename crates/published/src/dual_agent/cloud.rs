@@ -32,7 +32,7 @@ pub struct CloudOptions {
     pub lease_rounds: u64,
     /// Seconds that a job loses when it goes on on other servers, or after it stood still.
     pub restart_s: f64,
-    /// How servers' speeds drift.
+    /// The drift of servers' speeds.
     pub drift: DriftOptions,
     /// The model of servers' speeds that the filter assumes.
     pub filter: FilterOptions,

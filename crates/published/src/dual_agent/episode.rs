@@ -29,7 +29,7 @@ pub struct EpisodeOptions {
     pub knowledge: Knowledge,
     /// A rule in place of the ordering agent.
     pub order: Option<Order>,
-    /// How that rule waits, and how the rule that the placement agent sees moves jobs.
+    /// The rule by which that rule waits, and by which the rule that the placement agent sees moves jobs.
     pub waiting_rule: WaitingRule,
     /// A rule in place of the placement agent.
     pub placement: Option<Placement>,

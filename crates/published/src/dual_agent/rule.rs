@@ -39,7 +39,7 @@ pub struct Rule {
     pub order: Order,
     /// The rule by which a job's servers are chosen.
     pub placement: Placement,
-    /// When the rule makes jobs wait and when it moves them.
+    /// The conditions under which the rule makes jobs wait, and under which it moves them.
     pub waiting_rule: WaitingRule,
 }
 

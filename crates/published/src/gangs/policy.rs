@@ -38,7 +38,7 @@ pub struct Sequential {
     pub actor: Arc<dyn Actor>,
     /// The kind of observation that the network takes.
     pub observation_kind: ObservationKind,
-    /// How an action is chosen from probabilities.
+    /// The choice of an action from its probabilities.
     pub choice: Choice,
 }
 

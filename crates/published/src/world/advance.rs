@@ -66,9 +66,9 @@ pub struct Rules {
     pub round_s: f64,
     /// The most parts that a job may have.
     pub parts_max: usize,
-    /// How retention follows the neighbours.
+    /// The retained fraction of a job's throughput beside its neighbours.
     pub retention: Retention,
-    /// When work counts as done.
+    /// The instant at which work counts as done.
     pub completions: Completions,
     /// The rule of placed jobs after a round.
     pub after_round: AfterRound,

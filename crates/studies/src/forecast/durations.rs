@@ -101,7 +101,7 @@ impl Durations {
         if n_ended == 0 {
             return Err(ForecastError::NothingEnded { at_h: situation.at.hours() });
         }
-        // Jobs that have not run tell nothing, and could be so many that no others would be predicted.
+        // Jobs that have not run say nothing of durations, and may outnumber all others.
         let has_run = |job: &&Compared| job.observed.has_ended || job.observed.work_s > 0.0;
         let ran: Vec<Compared> = compared.iter().filter(has_run).copied().collect();
         let (likeness, together) = (Likeness::chosen(&ran), together(&ran));

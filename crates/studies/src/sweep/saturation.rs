@@ -147,7 +147,7 @@ impl<'a> Mix<'a> {
 
 fn formulate(mix: &Mix<'_>, pairs: bool) -> Program {
     let mut program = Program::new(Sense::Maximize);
-    // Some kind's row bounds the rate, once the workers are shared out among nobody else.
+    // With all workers for one kind, that kind's row bounds the rate; the smallest of these bounds holds.
     let rate_max =
         mix.kinds.iter().map(|kind| fastest(mix, kind) / kind.demand).fold(f64::INFINITY, f64::min);
     let implied = Range { lower: 0.0, upper: rate_max };

@@ -218,7 +218,7 @@ pub(super) enum Idle {
     None,
     /// Time on idle workers would not raise the objective.
     Unwanted,
-    /// Time on idle workers would raise the objective, by less than its certificate tells.
+    /// Time on idle workers would raise the objective, by less than the certificate's gap.
     Wanted,
 }
 

@@ -133,7 +133,7 @@ pub(super) fn tightest(slots: impl Iterator<Item = (f64, f64)>, required: &Requi
 mod tests {
     use super::*;
 
-    /// What members of one job each require.
+    /// Requirements of three members of one job each, steps/s.
     fn of_jobs(throughputs: [f64; 3]) -> Required {
         let of = |(member, throughput)| MemberRequirement { member, jobs: 1.0, throughput };
         Required::of((0_u32..).zip(throughputs).map(of))

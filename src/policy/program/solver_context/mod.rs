@@ -90,7 +90,7 @@ pub(super) struct SolverContext {
     recorded: Option<Recording>,
     /// Whether the decision is being explained. Then every program is written, even where prices would do.
     explaining: bool,
-    /// What the decision has found so far.
+    /// The best point and bound that the decision has found so far.
     pub(super) found_so_far: FoundSoFar,
     /// Prices at which the last searches ended, by goal; none where decisions depend on their problem alone.
     warm: Option<[WarmPrices; 3]>,
