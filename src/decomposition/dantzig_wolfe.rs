@@ -353,9 +353,9 @@ impl Search<'_> {
         if let (true, Some(given)) = (goal.is_held(), &self.given) {
             restricted_master.add_round(given);
         }
-        let mut known = start.prices.into_iter();
+        let mut first_prices = start.prices.into_iter();
         let mut at = PricePoint {
-            price: known.next().ok_or(Unsolved::NotConverged)?,
+            price: first_prices.next().ok_or(Unsolved::NotConverged)?,
             level: goal.first_level(start.level),
         };
         let mut best: Option<DualBound> = None;
@@ -367,7 +367,7 @@ impl Search<'_> {
             let columns = (self.price_out)(&at).ok_or(Unsolved::Unreachable)?;
             let proven = goal.bound(&at, &columns, capacity);
             if pass == 0 && !goal.is_held() && at.level < HIGHEST && proven > at.level {
-                // the level of a warm start was too low
+                // The bound is above the first level, so that is too low to approach the highest one from above: price out anew.
                 at.level = proven.min(HIGHEST);
                 continue;
             }
@@ -392,7 +392,7 @@ impl Search<'_> {
                 LevelGoal::Hold { .. } => {}
                 _ => self.lower_columns(&mut restricted_master, lower / level),
             }
-            if let Some(price) = known.next() {
+            if let Some(price) = first_prices.next() {
                 at = PricePoint { price, level: lower };
                 continue;
             }

@@ -81,11 +81,11 @@ struct Units {
 pub fn solve(
     singles: &Singles<'_>,
     goal: Goal<'_>,
-    near: &WarmPrices,
+    warm_prices: &WarmPrices,
     limits: &Limits,
 ) -> Result<Searched, Unsolved> {
     if let Goal::Logarithms(of) = goal {
-        return nash_welfare::solve(singles, &of.weight, near, limits);
+        return nash_welfare::solve(singles, &of.weight, warm_prices, limits);
     }
     let limit = lowest_limit(singles, goal);
     // Where a held level demands nothing of any class, no class limits it, and any unit of levels will do.
@@ -225,17 +225,18 @@ impl JobBatch {
         sample
     }
 
-    /// The start of a search from the prices that a similar search left; none if it left none, or if they are of another number
+    /// The start of a search from the prices that an earlier search left; none if it left none, or if they are of another number
     /// of types.
-    fn warm_start(&self, near: &WarmPrices, units: Units) -> Option<SearchStart> {
+    fn warm_start(&self, warm_prices: &WarmPrices, units: Units) -> Option<SearchStart> {
         let of_all = |(price, per_worker): (&f64, &f64)| {
             if *per_worker > 0.0 { price * units.objective / per_worker } else { 0.0 }
         };
         let scaled = |price: &Vec<f64>| price.iter().zip(&self.per_worker).map(of_all).collect();
-        if near.prices.is_empty() || near.prices.iter().any(|price| price.len() != self.k) {
+        let WarmPrices { prices, level } = warm_prices;
+        if prices.is_empty() || prices.iter().any(|price| price.len() != self.k) {
             return None;
         }
-        Some(SearchStart::around(near.prices.iter().map(scaled).collect(), self.n, near.level / units.level))
+        Some(SearchStart::around(prices.iter().map(scaled).collect(), self.n, level / units.level))
     }
 
     /// The prices that a search leaves for the next, in the instance's units.

@@ -55,7 +55,7 @@ struct Market<'a> {
 pub(super) fn solve(
     singles: &Singles<'_>,
     weight: &[f64],
-    near: &WarmPrices,
+    warm_prices: &WarmPrices,
     limits: &Limits,
 ) -> Result<Searched, Unsolved> {
     let instance = singles.instance();
@@ -78,7 +78,7 @@ pub(super) fn solve(
         let (demand_of_sample, allocate) = (demand_of_sample::<K>, allocate::<K>);
         Some(Market { singles, weight, weights, capacity, passes, demand_of_sample, allocate })
     });
-    market.ok_or(Unsolved::TooManyTypes)?.solve(near, limits)
+    market.ok_or(Unsolved::TooManyTypes)?.solve(warm_prices, limits)
 }
 
 /// A class of a market as one job that needs the workers of all its jobs.
@@ -221,7 +221,7 @@ impl Market<'_> {
     fn solve(mut self, near: &WarmPrices, limits: &Limits) -> Result<Searched, Unsolved> {
         let clock = Stopwatch::start();
         let is_out_of_time = || limits.is_over(&clock);
-        let warm = self.warm_start(near);
+        let warm = self.warm_start(warm_prices);
         let known =
             warm.and_then(|start| self.prices_of_sample(1, start, LastWidth::OF_ALL, &is_out_of_time).ok());
         let found = match known {
@@ -250,8 +250,8 @@ impl Market<'_> {
 
     /// The start of a search from the prices that a similar search left; none if it left none, or if they are of another number
     /// of types.
-    fn warm_start(&self, near: &WarmPrices) -> Option<ContinuationStart> {
-        let price = near.prices.first().filter(|price| price.len() == self.capacity.len())?;
+    fn warm_start(&self, warm_prices: &WarmPrices) -> Option<ContinuationStart> {
+        let price = warm_prices.prices.first().filter(|price| price.len() == self.capacity.len())?;
         let n = self.weight.len();
         Some(self.start_around(price, sample_error(n), (WIDTH_SAMPLE / (n as f64).sqrt()).min(WIDTH_FIRST)))
     }

@@ -26,7 +26,7 @@ pub struct RaisedLevel {
     pub near: Vec<Vec<f64>>,
 }
 
-/// The highest level above the base of `goal`, a [`Goal::Above`]; `near` are the prices that the level before left, empty if
+/// The highest level above the base of `goal`, a [`Goal::Above`]; `warm_prices` are the prices that the level before left, empty if
 /// there was none.
 ///
 /// # Errors
@@ -34,7 +34,7 @@ pub struct RaisedLevel {
 pub fn raise_above(
     singles: &Singles<'_>,
     goal: Goal<'_>,
-    near: Vec<Vec<f64>>,
+    warm_prices: Vec<Vec<f64>>,
     limits: &Limits,
 ) -> Result<RaisedLevel, Unsolved> {
     let limit = lowest_limit(singles, goal);
@@ -47,15 +47,15 @@ pub fn raise_above(
     let of_base = |class: usize| goal.base(class) / (singles.demand[class] * limit);
     let demanding = (0..batch.n).filter(|class| singles.demand[*class] > 0.0);
     let base = demanding.map(of_base).fold(f64::INFINITY, f64::min);
-    let warm =
-        (!near.is_empty()).then(|| SearchStart::anywhere(&vec![1.0; batch.k]).with_prices(near.clone()));
+    let warm = (!warm_prices.is_empty())
+        .then(|| SearchStart::anywhere(&vec![1.0; batch.k]).with_prices(warm_prices.clone()));
     let found = batch.search(LevelGoal::RaiseAbove { base }, warm, limits)?;
     let scarce = found.at.price.iter().map(|price| found.has_prices && *price > SCARCE_MIN);
     let mut scarce: Vec<bool> = scarce.collect();
     let binding = batch.saturated(&found, &scarce);
     scarce.truncate(singles.instance().n_types());
     let answer = batch.primal_dual(singles, goal, &found, units);
-    let unchanged = || if near.is_empty() { vec![found.at.price.clone()] } else { near };
+    let unchanged = || if warm_prices.is_empty() { vec![found.at.price.clone()] } else { warm_prices };
     let near = found.next_prices().unwrap_or_else(unchanged);
     Ok(RaisedLevel { answer, binding, scarce, near })
 }
