@@ -1,10 +1,10 @@
 //! The division of a kind's time among its members.
 //!
 //! Time is laid out by speed, the fastest first, time without work at the end. Members are served in turn, the largest
-//! requirement first, each with the contiguous stretch of which the mean speed is the throughput that it requires. The
-//! condition of [`feasibility`](super::feasibility) then holds for the time and the members that are left: above the
-//! stretch no time was taken, below it as much as the member required, and between its ends, where no time is left, the
-//! left side is linear and the right side convex.
+//! requirement first, each with the contiguous stretch of time that has the required throughput as its mean speed. The
+//! condition of [`feasibility`](super::feasibility) still holds for the remaining time and members, at every speed θ: where
+//! θ is above the stretch, no time was taken from the left side; where θ is below the stretch, both sides lose the same;
+//! and between the ends of the stretch, where no time remains, the left side is linear in θ and the right side convex.
 //!
 //! A job cannot run beside itself: of the time of pairs within the kind it has half at most. A slot of such time that
 //! is at least as long as two jobs' whole time meets that by itself. A shorter one is mixed with time at the next
@@ -143,8 +143,8 @@ fn by_program(
     for place in 0..n {
         let jobs = required.jobs(place);
         for slot in slots {
-            // No bound but the half: another could have a price, for which cuts have no term. Of the half they take
-            // account by the mean of two jobs.
+            // The only upper bound is half of the time of pairs within the kind: a cut accounts for it by the mean of the
+            // two largest worths, and has no term for the dual value of any other bound.
             let half = if slot.own && jobs < 2.0 { slot.time / 2.0 } else { f64::INFINITY };
             let implied = Range { lower: 0.0, upper: half.min(slot.time).min(jobs) };
             program.push_column(Range { lower: 0.0, upper: half }, implied, 0.0);
@@ -195,7 +195,7 @@ fn by_program(
 /// Time of one slot or several neighboring ones; every member that has some of it has the same proportions of each.
 #[derive(Clone, Debug)]
 struct Mixture {
-    /// (position of the slot, time in it)
+    /// Positions of slots, each with its time in the mixture.
     slots: Vec<(usize, f64)>,
     time: f64,
     /// The mean speed.
@@ -205,6 +205,7 @@ struct Mixture {
 }
 
 impl Mixture {
+    /// The two mixtures together.
     fn with(&self, other: &Self) -> Self {
         let time = self.time + other.time;
         let speed = (self.time * self.speed + other.time * other.speed) / time;

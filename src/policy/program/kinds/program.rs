@@ -1,7 +1,7 @@
 //! The cutting-plane loop over the kind program.
 //!
-//! In turn: solve the program; add the cut of the tightest speed θ of every kind whose time is too little above θ (see
-//! [`feasibility`](super::feasibility)); if there is none, divide the time of every kind, and add the Benders cut of
+//! In turn: solve the program; for every kind that has too little time above some speed, add the cut at the tightest such
+//! speed θ (see [`feasibility`](super::feasibility)); if there is none, divide the time of every kind, and add the Benders cut of
 //! each division that fails because a job would run beside itself; stop when all divisions succeed.
 
 use super::divide::{Divided, Division, MemberPrice, Slot, divide};
@@ -124,8 +124,8 @@ struct OfKind {
 }
 
 impl KindProgram {
-    /// Maximizes the level of the demands, beginning with the cuts that bound the optimum before; levels above `most`
-    /// are not looked for.
+    /// Maximizes the level of the demands, with `most` as an upper bound on it. The first program has the cuts that bound the
+    /// last optimum.
     pub(super) fn solve_level(
         &mut self,
         solver: &mut SolverContext,
@@ -157,7 +157,8 @@ impl KindProgram {
             implied.lower = implied.lower.min(implied.upper);
         }
         let old = self.solved.take();
-        // A level above bases, throughputs that members have already, begins at 0, whatever the last one was.
+        // A later level of water filling is a rise above the throughputs that members have, so it begins at 0 and not at the
+        // last level.
         let begun = self.demands.iter().any(|demand| demand.base > 0.0);
         let level = old.as_ref().map_or(1.0, |old| if begun { 0.0 } else { old.level });
         let mut solved = KindSolution {
@@ -227,8 +228,8 @@ impl KindProgram {
         Err(GaveUp::Unproven)
     }
 
-    /// Divides the time of every kind among its members; where that is not possible, gives the new cuts that the time
-    /// violates.
+    /// Divides the time of every kind among its members; returns the new cuts that the time violates where that is not
+    /// possible, none where all divisions succeed.
     fn divide(
         &self,
         solver: &mut SolverContext,
@@ -277,6 +278,7 @@ impl KindProgram {
         Ok(violated)
     }
 
+    /// Adds a cut to a program, behind its other rows.
     fn push(&self, columns: &ProgramColumns<'_>, solved: &mut KindSolution, mut cut: FeasibilityCut) {
         cut.push(self, &mut solved.formulation, &columns.reduced().instance.multiplicity);
         solved.cuts.push(cut);
