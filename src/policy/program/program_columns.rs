@@ -16,8 +16,8 @@ use crate::program::{
 pub(super) struct PricingLimits {
     /// The most pairs for which none is priced: all are columns from the start.
     pub(super) unpriced_max: usize,
-    /// The relative gain that pairs which are no columns may still have, by their reduced costs, when an optimum over
-    /// the columns so far is accepted.
+    /// The bound on the objective's relative gain from pairs that are no columns yet, by their reduced costs, up to which an
+    /// optimum over the columns so far is accepted.
     pub(super) gain_max: f64,
 }
 
@@ -63,8 +63,8 @@ pub(super) struct ProgramColumns<'a> {
     /// The pairs, and which of them are columns; none if all are columns, or there are no pairs.
     pub(super) pricing: Option<Pricing>,
     limits: PricingLimits,
-    /// Columns fixed at zero in every program from now on: [columns]; columns beyond its end are free.
-    idle: Vec<bool>,
+    /// Whether a column is fixed at 0 in every program from now on: [columns]; columns beyond the end of the list are free.
+    fixed: Vec<bool>,
 }
 
 impl<'a> ProgramColumns<'a> {
@@ -79,7 +79,7 @@ impl<'a> ProgramColumns<'a> {
         limits: PricingLimits,
     ) -> Self {
         let pricing = pairing.map(Pricing::new);
-        let mut columns = Self { objective, reduced, binding, pricing, limits, idle: Vec::new() };
+        let mut columns = Self { objective, reduced, binding, pricing, limits, fixed: Vec::new() };
         if let Some(pricing) = &mut columns.pricing {
             if pricing.pairing().all().nth(limits.unpriced_max).is_some() {
                 pricing.unfix_all(&columns.reduced.instance);
@@ -186,12 +186,12 @@ impl<'a> ProgramColumns<'a> {
         let mut n_columns = None;
         loop {
             let mut formulation = formulate(&self.bound());
-            let idle = self.idle.iter().enumerate().filter(|(_, idle)| **idle).map(|(column, _)| column);
+            let fixed = self.fixed.iter().enumerate().filter(|(_, fixed)| **fixed).map(|(column, _)| column);
             // Backends for cones do not reach a sum that must be 0, so the columns in it are fixed; in linear
             // programs the answer is cleared instead.
             let is_linear = formulation.program.is_linear();
             let forbidden = if is_linear { Vec::new() } else { formulation.forbidden() };
-            for column in idle.chain(forbidden) {
+            for column in fixed.chain(forbidden) {
                 formulation.program.columns[column] = Range::exactly(0.0);
                 formulation.program.implied[column] = Range::exactly(0.0);
             }
@@ -238,22 +238,22 @@ impl<'a> ProgramColumns<'a> {
         let bound = bound.unwrap_or_else(|error| unreachable!("bound before with fewer columns: {error}"));
         let binding = bound.binding().clone();
         let n = self.reduced.instance.n_members();
-        let added = binding.columns[self.idle.len().min(binding.columns.len())..].iter();
-        let closed = |column: &Column| {
+        let added = binding.columns[self.fixed.len().min(binding.columns.len())..].iter();
+        let is_fixed = |column: &Column| {
             let pair = column.combination.checked_sub(n).map(|pair| self.reduced.pairs[pair]);
             pair.is_some_and(|pair| pricing.is_fixed(pair, column.worker_type))
         };
-        let closed: Vec<bool> = added.map(closed).collect();
-        self.idle.extend(closed);
+        let fixed: Vec<bool> = added.map(is_fixed).collect();
+        self.fixed.extend(fixed);
         self.binding = binding;
     }
 
     /// Fixes columns, and pairs that are no columns yet, at 0 from now on where using them to the full would cost more
     /// than `least`, in units of the program's objective.
     pub(super) fn fix_unused(&mut self, formulation: &Formulation, answer: &Answer, least: f64) {
-        self.idle.resize(formulation.columns.len(), false);
-        for (idle, unused) in self.idle.iter_mut().zip(unused_columns(formulation, answer, least)) {
-            *idle |= unused;
+        self.fixed.resize(formulation.columns.len(), false);
+        for (fixed, unused) in self.fixed.iter_mut().zip(unused_columns(formulation, answer, least)) {
+            *fixed |= unused;
         }
         if let Some(pricing) = &mut self.pricing {
             pricing.fix(&self.reduced.instance, formulation, &answer.solution.row_duals, least);
@@ -262,7 +262,7 @@ impl<'a> ProgramColumns<'a> {
 
     /// Frees all columns that were fixed.
     pub(super) fn free_all(&mut self) {
-        self.idle.clear();
+        self.fixed.clear();
         if let Some(pricing) = &mut self.pricing {
             pricing.unfix_all(&self.reduced.instance);
         }
