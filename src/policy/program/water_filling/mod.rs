@@ -48,7 +48,7 @@ impl LexicographicOptimum {
 }
 
 impl FirstLevel {
-    /// The first level before a program raised it: nothing is known of how high it is.
+    /// The first level before any search raised it, with an infinite bound.
     pub(super) fn unraised(slope: Vec<f64>) -> Self {
         Self { level: f64::INFINITY, bound: f64::INFINITY, slope }
     }
@@ -96,7 +96,8 @@ trait Oracle {
         slope: &[f64],
     ) -> Result<RaisedStep, Self::Error>;
 
-    /// Passes over later levels at which members merely reach the most that they can have, if the method knows them.
+    /// Skips later levels at which members saturate only because they have their highest throughput, if the method finds
+    /// these levels without raising each.
     fn skip(&mut self, _: &mut SolverContext, _: &mut FillState, _: &impl Rising) {}
 }
 

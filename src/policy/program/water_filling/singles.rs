@@ -98,7 +98,7 @@ impl Oracle for SinglesOracle<'_> {
         {
             limits = self.limits(state);
         }
-        // If prices do not converge, the next level is raised from where this stands.
+        // An error leaves a feasible state: the next level is raised from there.
         let _ = self.skip_saturated(solver, state, rates, &limits);
     }
 }
@@ -136,8 +136,8 @@ impl SinglesOracle<'_> {
         Ok(found)
     }
 
-    /// Reduces the residual problem to what the prices of a level leave undecided; returns whether more types are
-    /// scarce then.
+    /// Reduces the residual problem to the members and types that the prices of a level leave undecided; returns whether
+    /// this makes more types scarce.
     fn fix(&mut self, state: &mut FillState, raised: &RaisedLevel) -> bool {
         let k = self.instance.n_types();
         let fixed = FixedLevel {

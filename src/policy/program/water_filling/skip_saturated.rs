@@ -37,8 +37,9 @@ impl ValidInequality {
 }
 
 impl SinglesOracle<'_> {
-    /// Rises to the highest feasible level among the levels at which some member reaches its limit, [members], or as
-    /// near to it as [`ATTEMPTS_MAX`] searches come; an error if the levels are not known or prices do not converge.
+    /// Raises members to the highest feasible one of the levels at which some member reaches its limit, or as near to it as
+    /// [`ATTEMPTS_MAX`] searches come; an error if these levels have no closed form or prices do not converge. `limits`:
+    /// the highest throughput of each member on types that are not scarce, [members].
     ///
     /// The throughputs at any of these levels are known in closed form. If a search proves a level infeasible, its
     /// prices also exclude all levels above some lower one, which is tried next (Newton's step); if that converges
@@ -68,7 +69,7 @@ impl SinglesOracle<'_> {
             }
             target
         };
-        // the numbers of levels, in ascending order, that are reached and that are not excluded
+        // Of the levels in ascending order: how many are reached, and how many are not excluded.
         let (mut passed, mut possible) = (0, levels.len());
         for attempt in 0..ATTEMPTS_MAX {
             if passed == possible {
