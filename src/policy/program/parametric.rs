@@ -45,7 +45,7 @@ pub(super) struct Parametric {
     /// A bound on the objective's optimum that no allocation can better.
     pub(super) bound: f64,
     pub(super) proof: Proof,
-    /// The last program solved; its memory is used for further ones.
+    /// The last program solved, from which further ones are made without allocating anew.
     pub(super) formulation: Option<Formulation>,
 }
 

@@ -227,7 +227,7 @@ impl Task<'_, '_> {
                 self.refine_by_program(solver, program_of_objective, optimum, &first)
             })?
         } else {
-            // all columns are in the program already, which is extended and then restored
+            // All columns are in the program already, which is extended and then restored.
             let refined = solver.among_optima(|solver| self.refine_in_place(solver, formulation, optimum))?;
             formulation = refined.formulation;
             refined.class_time.unwrap_or(first)
@@ -260,8 +260,8 @@ impl Task<'_, '_> {
         Ok(SolvedFormulation { formulation, answer })
     }
 
-    /// Refines an optimum as [`refine_by_program`](Self::refine_by_program) does, in the memory of its program, which must have all
-    /// columns: the class time, if the optimum could be held, and the program as it was.
+    /// Refines an optimum as [`refine_by_program`](Self::refine_by_program) does, by changing its program, which must have all
+    /// columns, and restoring it: the class time, if the optimum could be held, and the program as it was.
     fn refine_in_place(
         &self,
         solver: &mut SolverContext,
@@ -328,7 +328,7 @@ impl Task<'_, '_> {
     }
 }
 
-/// The outcome of a refinement in the memory of the program whose optimum is refined.
+/// The outcome of a refinement that changes the program of the optimum and restores it.
 struct RefinedInPlace {
     /// The refined class time, [columns]; none if no solver held the optimum.
     class_time: Option<Vec<f64>>,

@@ -44,9 +44,8 @@ const ROWS_FEW: usize = 512;
 
 /// The method by which a program is tried before its chain of backends.
 pub(super) enum FirstMethod<'a> {
-    /// No method before the chain, if that ends in vertices: it takes the basis of the last program. Else our
-    /// simplex, if the program is linear and small: from that basis or, if it is of another shape, from the basis of
-    /// the rows' slacks.
+    /// The chain itself from the basis of the last program, if the chain ends in vertices. Else our simplex, if the program is
+    /// linear and small: from that basis or, if it is of another shape, from the basis of the rows' slacks.
     Last,
     /// An interior-point method, if the program is linear, large, and without a basis to begin with.
     InteriorPoint,
