@@ -391,8 +391,8 @@ impl Ledger {
         self.shared.iter().filter(current).map(|(slot, _)| *slot)
     }
 
-    /// Resets accounts after `elapsed` seconds: the deficit grows by what was owed and not run, and what was
-    /// received starts again at the credit. An account that is owed nothing and has run nothing stays as it is.
+    /// Resets accounts after `elapsed` seconds: the deficit grows by the time owed and not received, and the time
+    /// received starts again at the credit. An account without time owed or received stays as it is.
     pub(super) fn reset(&mut self, elapsed: f64, credit: f64) {
         for index in 0..self.shared.len() {
             let (slot, generation) = self.shared[index];
@@ -424,7 +424,8 @@ impl Ledger {
         self.total.fill(repeated(credit, self.order.len()));
     }
 
-    /// Gives a pair opened after a reset the account that it would have had it been there, uncredited, at the reset.
+    /// Gives a pair that was added after a reset the account that it would have if it had been present at the reset, without
+    /// its credit.
     pub(super) fn backdate_new_pair(&mut self, slot: Slot, options: &MechanismOptions) {
         let (row, credit) = (self.row(slot), options.initial_credit.get());
         for column in 0..self.n_types {

@@ -16,7 +16,7 @@ pub enum Priority {
         /// The share allotted, > 0.
         share: f64,
     },
-    /// A share, and a job that ran less than half of what was allotted to it.
+    /// A share above 0, of a job that received less than half of the time allotted to it.
     Overdue {
         /// Time allotted to the job while it ran less than half of it, less the time that it has run since, s.
         allotted: f64,

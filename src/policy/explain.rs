@@ -86,8 +86,8 @@ pub enum Binding {
     Bottleneck,
     /// The job's time: it runs all the time.
     Time,
-    /// Workers: more time would take workers, or what a constraint allows of them, that have a price; without a
-    /// program: every worker type that the job can run on is given away.
+    /// Workers: more time would take workers with a price, or use a constraint on workers that has a price; without a
+    /// program: all workers of every type on which the job can run are in use.
     Capacity,
     /// The discount: the job had more time, which was taken for what its presence costs the others.
     Discount,

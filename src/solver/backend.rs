@@ -153,7 +153,7 @@ pub struct Solution {
 #[derive(Clone, Debug, PartialEq, Error)]
 #[non_exhaustive]
 pub enum SolveError {
-    /// The program needs what the backend lacks.
+    /// The program needs a feature that the backend lacks.
     #[error("backend `{backend}` does not support {feature:?}")]
     Unsupported {
         /// The backend.

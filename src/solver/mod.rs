@@ -1,8 +1,8 @@
 //! Solvers of linear and conic programs, and a certificate that trusts none of them.
 //!
 //! In: a [`Program`](crate::program::Program). Out: a [`Solution`] with its evidence. Nothing here knows of jobs.
-//! [`solve_certified`] is the way in; [`registry`] has the backends by name; [`conformance`] is what a new one
-//! must pass.
+//! [`solve_certified`] is the way in; [`registry`] has the backends by name; [`conformance`] is the suite of tests
+//! that every backend must pass.
 
 pub(crate) mod tolerances;
 pub mod timing;

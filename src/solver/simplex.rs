@@ -1,7 +1,7 @@
 //! Simplex: the primal simplex method in pure Rust, for small programs with a basis to start from.
 //!
 //! The basis may be written down from the program's structure, or be that of a program much like this one. Where few
-//! steps lead from it to the optimum, what a large library does before its first step costs more than the steps. Here
+//! steps lead from it to the optimum, the preparation of a large library costs more than the steps. Here
 //! a start costs the factors of the basis (`factor`) and one pass over all columns. Any selection of columns will do:
 //! where they are dependent, logicals replace some, and the basis need not be feasible. Without a start, the method
 //! takes more steps than HiGHS, each with a pass over all columns.

@@ -1,4 +1,4 @@
-//! Policies of which time is a part are asked when it is time, and what they remember is not counted twice.
+//! Policies that depend on time: they decide again at the instants that they request, and do not count remembered time twice.
 
 #![expect(clippy::unwrap_used, reason = "a failure here fails the test")]
 

@@ -1,4 +1,4 @@
-//! Decisions on numbers that are many decades apart: they end, and what is certified is what is given.
+//! Decisions on numbers that are many decades apart: they end, and their certificates are of the shares that they give.
 
 #![expect(clippy::unwrap_used, reason = "a failure here fails the test")]
 
@@ -242,7 +242,7 @@ fn a_decision_whose_time_is_over_says_so() {
     assert!(attempts.contains("the time limit"), "{attempts}");
 }
 
-/// A policy that does not look at speed: what it reports is at speeds that are not there.
+/// A policy blind to speed reports its objective at the throughputs of its view, which are not the measured ones.
 #[test]
 fn the_objective_of_a_blind_policy_is_known_at_measured_throughputs_too() {
     let problem = problem(
@@ -266,7 +266,7 @@ jobs:
     assert_eq!(seeing.measured_value_of(&problem, &decision.allocation).unwrap(), None);
 }
 
-/// A solver's answer has a share a little below 0, which no job has: without it a job gets a 36th of what the value says.
+/// A solver's answer has a share a little below 0. No job has such a share, and the objective without it is 36 times as large.
 #[test]
 fn shares_below_zero_are_worth_nothing() {
     let problem = problem(

@@ -112,7 +112,7 @@ proptest! {
         jobs in prop::collection::vec(drawn(), 1..9),
     ) {
         let catalog = Catalog::embedded();
-        // Learned policies give no shares by a program or a rule; what they choose is checked where they live.
+        // Learned policies give no shares by a program or a rule; their choices are checked in the tests of their own crate.
         let names: Vec<&str> = catalog.names();
         prop_assert_eq!(names.len(), 36);
         for name in names {

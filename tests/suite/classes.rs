@@ -1,4 +1,4 @@
-//! Grouping jobs into classes, and what a snapshot keeps of a decision: neither changes what is decided.
+//! Classes of jobs, and decisions saved in a snapshot: neither changes the decision.
 
 use std::sync::Arc;
 

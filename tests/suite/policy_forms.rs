@@ -1,5 +1,5 @@
-//! Forms that the text of a policy may take: against enumeration, against numbers found by hand, and what is said of those
-//! that no allocation keeps.
+//! Forms that the text of a policy may take: against enumeration, against numbers found by hand, and the reports of
+//! constraints that no allocation keeps.
 
 #![expect(clippy::unwrap_used, reason = "a failure here fails the test")]
 
@@ -306,7 +306,7 @@ fn what_a_solver_tolerates_is_not_taken_for_an_allocation_that_keeps_all_constra
             assert!(!found.is_empty(), "{more}: {policy}");
         }
     }
-    // Closer than that nothing is proven, and what the shares miss is said.
+    // Closer than that nothing is proven, and the report says by how much the shares violate the constraint.
     let [(policy, snapshot), _] = on_the_verge(1e-9);
     let objective = decide(&policy, snapshot).unwrap().objective.unwrap();
     assert!(objective.violation_max >= 1e-9, "{objective:?}");
@@ -396,7 +396,7 @@ fn jobs_that_a_constraint_forbids_all_have_no_time_at_all() {
         !matches!(decided, Err(PolicyError::Conflict { .. } | PolicyError::Infeasible { .. })),
         "{decided:?}"
     );
-    // A tiny part of what others have is no nothing either, though it is far below what a solver tells from 0.
+    // A tiny part of the others' throughput is not 0 either, though it is far below a solver's tolerance.
     let part =
         "constraints: ['sum_over_jobs(owned_by(\"a\") * throughput) <= 1e-16 * sum_over_jobs(throughput)']\n";
     let decided =
@@ -412,7 +412,7 @@ fn jobs_that_a_constraint_forbids_all_have_no_time_at_all() {
     assert!(matches!(nothing, Err(PolicyError::Conflict { .. })), "{nothing:?}");
 }
 
-/// A deadline that has passed drops what is asked for its sake, and nothing else.
+/// A deadline that has passed drops the constraints that read it, and no others.
 #[test]
 fn a_deadline_that_has_passed_drops_no_constraint_that_does_not_read_it() {
     let snapshot = "cluster: {v100: 2}\njobs:

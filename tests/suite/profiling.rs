@@ -1,4 +1,4 @@
-//! Simulations in which policies see what is believed of pairs.
+//! Simulations in which policies see estimated throughputs of pairs.
 
 #![expect(clippy::unwrap_used, reason = "a failure here fails the test")]
 
@@ -50,7 +50,7 @@ fn limits(rounds: u64) -> Limits {
 
 type Pair = (Combination<JobId>, WorkerTypeId);
 
-/// Every event as text; and what is believed of pairs against what they ran at.
+/// Every event as text, and the estimated throughputs of pairs beside the true ones.
 #[derive(Debug, Default)]
 struct Log {
     events: Vec<String>,

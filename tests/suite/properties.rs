@@ -198,7 +198,7 @@ fn above_floors(case: &Case, gain: Vec<f64>, floor: Vec<f64>) -> f64 {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 40, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Time and capacity from the shares alone; throughputs from the shares and what was given.
+    /// Checks time and capacity by the shares alone, and throughputs by the shares and the measured throughputs.
     #[test]
     fn every_policy_stays_within_time_and_capacity(case in cases(8)) {
         let problem = case.problem();

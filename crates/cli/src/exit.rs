@@ -82,7 +82,7 @@ pub enum Failure {
     /// A limit was hit; all that was finished is written.
     #[error("{message}")]
     Limit {
-        /// The limit, and what was finished.
+        /// The limit, and the work that was finished.
         message: String,
     },
     /// A comparison found a broken bound.
@@ -151,7 +151,7 @@ fn of_policy(error: &PolicyError) -> ExitStatus {
             ExitStatus::NoSolution
         }
         PolicyError::Solve(error) => of_solve(error),
-        // `Allocation`, `Fault`, and what the engine may come to say without this command knowing what it means.
+        // `Allocation`, `Fault`, and variants that the engine may add later, the meaning of which this command does not know.
         _ => ExitStatus::Bug,
     }
 }

@@ -19,8 +19,8 @@
 //! - a type on which a job cannot run: `published` assumes 1e-10 steps/s, so a job may be put there and
 //!   stay for ever; `corrected` forbids it, and a job that runs on no free worker's type waits;
 //! - ties: workers of a type are alike, so it is arbitrary which job of one turn follows which of the turn
-//!   before, and with it which jobs start. `published` takes what the assignment returns over workers in the
-//!   alphabetical order of their types, which is what Gavel's library returns; `corrected` starts the
+//!   before, and with it which jobs start. `published` takes the assignment that results over workers in the
+//!   alphabetical order of their types, which is the one of Gavel's library; `corrected` starts the
 //!   jobs of the foremost turn, and the earliest arrivals of the next one on the workers that stay free;
 //! - e_m: the same in every column, it cannot change the optimum; `published` adds it because rounding may.
 //!

@@ -38,7 +38,7 @@ const RULES: RoundRules = RoundRules {
     recompute_after: None,
 };
 
-/// First in, first out. Its state: the type each running job has, and what was drawn.
+/// First in, first out. Its state: the worker type of each running job, and the state of the generator of random numbers.
 #[derive(Clone, Debug)]
 pub struct Fifo {
     state: State,

@@ -18,8 +18,8 @@
 //!
 //! Source: Mahajan et al., NSDI '20. Differs: Themis' bidders submit a table of ρ for many sets of workers and
 //! an arbiter solves a partial-allocation auction with hidden payments, so that no bidder gains by lying; here ρ is
-//! computed from what the problem states and the jobs served worst choose in turn. The policy asks to be asked
-//! again when the next lease ends.
+//! computed from the problem's data, and the jobs served worst choose in turn. The policy requests its next decision for
+//! the instant at which the next lease ends.
 
 use std::collections::BTreeMap;
 

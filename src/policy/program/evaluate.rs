@@ -61,7 +61,7 @@ impl ProgramPolicy {
     }
 }
 
-/// The variables of an objective over single jobs, pairs included in what they get.
+/// The variables of an objective over single jobs, whose throughput, time and workers include those in pairs.
 fn point(problem: &Problem, view: &ThroughputView, allocation: &Allocation) -> Point {
     let (n, k) = (problem.n_jobs(), problem.n_types());
     let mut point = Point::zero(n, k, |_| true);

@@ -1,4 +1,4 @@
-//! Tests of a policy's own limits that are small beside what is possible.
+//! Tests of floors of throughput that are far below the throughputs that are possible.
 
 use std::sync::Arc;
 

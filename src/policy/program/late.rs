@@ -77,21 +77,22 @@ impl FoundSoFar {
 
 impl ProgramPolicy {
     /// This policy with the best allocation found so far as the answer where the time for a decision is over: for single
-    /// decisions. A simulation that went on with what was found so far would depend on the machine.
+    /// decisions. A simulation that continued with the best allocation so far would depend on the machine.
     #[must_use]
     pub fn best_so_far(mut self) -> Self {
         self.late = Late::BestSoFar;
         self
     }
 
-    /// Is the time of a decision over whose best allocation so far is asked for?
+    /// Whether the time for the decision is over and its best allocation so far is asked for.
     pub(super) fn is_late(&self) -> bool {
         self.late == Late::BestSoFar
             && self.solver.check_interrupt().is_ok()
             && self.solver.check_time().is_err()
     }
 
-    /// The optimum of the programs over `columns` or, where the time for it is over and that is asked for, the best found so far.
+    /// The optimum of the programs over `columns`. Where the time for it is over, the best allocation found so far, if that is
+    /// asked for.
     pub(super) fn optimum_in_time(
         &mut self,
         columns: &mut ProgramColumns<'_>,

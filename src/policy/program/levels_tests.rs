@@ -63,8 +63,8 @@ fn instances() -> impl Strategy<Value = Instance> {
 }
 
 /// The lexicographic optimum by its definition: after each level, one program a member to see whether it alone
-/// could be raised. Where raising one member costs another almost nothing (a price of 1e-4, say), what it sees
-/// depends on how exactly the others are held: it is good to five digits only.
+/// could be raised. Where raising one member costs another almost nothing (a price of 1e-4, say), the result
+/// depends on how exactly the others are held, and has five correct digits only.
 fn fill_by_definition(columns: &mut ProgramColumns<'_>, slope: &[f64]) -> Vec<f64> {
     let n = slope.len();
     let mut solver = solver();

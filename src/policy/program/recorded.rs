@@ -22,7 +22,7 @@ pub enum Purpose {
     },
     /// Raises the members that no level before has fixed, from the levels that all have reached.
     NextLevel,
-    /// Finds the largest part of what a level asks for that all members can have at once.
+    /// Finds the largest common part of a level's required throughputs that all members can have at once.
     Tried {
         /// The level, in the policy's units.
         level: f64,

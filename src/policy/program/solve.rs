@@ -144,7 +144,8 @@ impl Task<'_, '_> {
                 solver.with_purpose(Purpose::Choice, inside)?.class_time().to_vec()
             }
             Refinement::Utilization => {
-                // At most the throughputs found are held: rounding may put what the level asks for out of reach.
+                // The throughputs found are held where they are below the required ones, which rounding may have made
+                // infeasible.
                 let found_throughputs = levels::throughputs(&self.columns.bound(), &found.raised.class_time);
                 let least =
                     |member: usize| required(member, found.value).min(found_throughputs[member]).max(0.0);

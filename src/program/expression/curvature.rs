@@ -1,7 +1,7 @@
 //! Curvature by the rules of disciplined convex programming.
 //!
 //! Each part of an expression is constant, affine, convex or concave *as a function of the allocation*; the
-//! rules say what a composition of such parts is, and refuse what they cannot tell. (Grant, Boyd, Ye:
+//! rules give the curvature of a composition of such parts, and refuse a composition of unknown curvature. (Grant, Boyd, Ye:
 //! Disciplined Convex Programming, 2006; restricted here to what policies need.)
 
 use super::ast::{Expr, Node, Operator};

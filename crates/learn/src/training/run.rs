@@ -149,9 +149,9 @@ impl<L: Learner> Training<L> {
         self.validate(validate)
     }
 
-    /// Goes on to the end of the budget, where it is judged whether the schedule has it or not: a training that goes on
-    /// by a larger budget forgets what was judged beside the schedule. `validate` gives the mean return of an actor over the validation seeds,
-    /// and is the only thing that judges; `look` sees each point of the curve, between updates, and may stop it.
+    /// Trains to the end of the budget, where the actor is validated also if no validation is due there by the schedule. A training
+    /// that is continued with a larger budget forgets validations that were not due. `validate` gives the mean return of an actor over
+    /// the validation seeds, by which alone actors are judged; `look` sees each point of the curve, between updates, and may stop it.
     ///
     /// # Errors
     /// If an update or a validation fails.

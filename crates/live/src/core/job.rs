@@ -29,14 +29,14 @@ pub(super) enum Known {
     Ordered,
     /// It may run since before the scheduler's start; its server has not been heard of since.
     Believed,
-    /// Its server has had it and does not know it any more. Its end is unknown.
+    /// Its server reported it once and no longer does. Its end is unknown.
     Lost,
     /// It has been reported: running, stopping, or ended.
     Reported(Phase),
 }
 
 impl Known {
-    /// Whether its server has had it and nothing is known of its end.
+    /// Whether its server reported it once and its end is unknown.
     pub(super) fn may_be_there(&self) -> bool {
         match self {
             Self::Believed => true,

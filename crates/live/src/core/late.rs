@@ -34,8 +34,8 @@ impl UnheardRecord {
 }
 
 impl Core {
-    /// Remembers a run that is closed as lost before all of its ends were reported. `span` is the time of the run that is in what the
-    /// job has received.
+    /// Remembers a run that is closed as lost before all of its ends were reported. `span` is the part of its time that is counted in
+    /// the time that the job has received.
     pub(super) fn note_unheard(&mut self, number: JobNumber, span: Option<Span>) {
         let beside = self.counted_beside(number);
         let Some(job) = self.jobs.get(&number).filter(|job| !job.record.cancelled) else { return };

@@ -16,8 +16,8 @@ use super::spans::{Span, Spans};
 use crate::protocol::{JobNumber, Phase};
 
 impl Core {
-    /// Counts the time of a job's run until now, and of those that may be on its workers: their time there counts once. What it ran
-    /// before this start of the scheduler costs what it did then.
+    /// Counts the time of a job's run until now, and of the runs that may be on its workers: their time there counts once. Time
+    /// before this start of the scheduler has the prices of then.
     pub(super) fn count(&mut self, number: JobNumber) {
         for number in self.sharing(number) {
             self.count_one(number);

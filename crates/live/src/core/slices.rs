@@ -207,7 +207,8 @@ impl Core {
         let ((jobs, worker_type), before) = (run.lease, run.counted_before?);
         let price = run.charges.last().map_or(self.price_of(worker_type), |last| last.price);
         let unlogged = record.unlogged.unwrap_or_else(|| {
-            // An earlier version did not note it: what is counted beyond what the log has, and of two that share, one's.
+            // An earlier version did not note it. It is the time counted beyond the time in the log; of two jobs that share
+        // workers, one has it.
             let start = before.running.max(run.logged.at);
             let time = if self.slices.contains_key(&jobs) { Seconds::ZERO } else { before.until - start };
             UnloggedRecord { start, end: before.until, time, price }

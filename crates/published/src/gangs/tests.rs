@@ -470,7 +470,7 @@ fn environments_pass_the_check() {
 
 #[test]
 fn an_episode_is_the_simulation_of_a_policy_that_decides_alike() {
-    // Twelve jobs are never more than the slots, so a policy sees what the environment shows.
+    // Twelve jobs fit the slots, so a policy's observation is the environment's.
     let observation_kind = ObservationKind::Pairs { n_slots: Some(12) };
     for seed in 0..3 {
         let played = evaluate(

@@ -127,7 +127,7 @@ enum Form {
     Full,
     /// White inside.
     Hollow,
-    /// A ring around what is there.
+    /// A ring around the point.
     Ring,
 }
 

@@ -99,8 +99,8 @@ impl Table {
         self.aligned_within(None, 0)
     }
 
-    /// For people: columns aligned, two spaces apart, within `width` letters if it is given: what has no room goes into
-    /// blocks below, each of which begins with the first `n_heads` columns. Words that are wider than a block go on in lines below.
+    /// The table for people: columns aligned, two spaces apart, within `width` letters if it is given. Columns without room go
+    /// into blocks below, each of which begins with the first `n_heads` columns. Words that are wider than a block go on in lines below.
     /// A block has one column beside its first at least, however wide that is.
     pub fn aligned_within(&self, width: Option<usize>, n_heads: usize) -> String {
         let cells: Vec<Vec<String>> =

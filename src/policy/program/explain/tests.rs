@@ -146,8 +146,8 @@ fn a_cap_on_one_worker_type_has_a_price_for_each_job_of_a_class() {
     }
 }
 
-/// One worker: what a floor of 1/2 step/s gives the slow job, the fast one loses four times over. A step/s more is worth
-/// 1 − 4 at the slow job, and nothing at the fast one, which has more.
+/// One worker, and floors of 1/2 step/s: a step/s of the slow job costs the fast one 4 steps/s. So 1 step/s more of floor
+/// changes the sum by 1 − 4 at the slow job, and by nothing at the fast one, which is above its floor.
 #[test]
 fn a_floor_has_the_price_of_what_it_takes() {
     let text = |floor: f64| per_job(SUM, ConstraintText::hard(format!("throughput >= {floor}[steps/s]")));
@@ -302,8 +302,8 @@ fn a_constraint_that_held_a_later_level_is_the_reason_there() {
     assert_eq!(explanation.jobs[0].binding, Binding::Bottleneck);
 }
 
-/// 1e5 units of cost for all of a worker's time, and a job that gets none of it: what is left over is rounding of such a row,
-/// though both sides are nearly 0.
+/// 1e5 units of cost for all of a worker's time, and a job that gets none of it: the row's slack is rounding, relative to its
+/// terms, though both of its sides are nearly 0.
 #[test]
 fn rounding_of_a_row_of_large_numbers_is_no_excess() {
     use crate::policy::program::explain::prices::is_close;

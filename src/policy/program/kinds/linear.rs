@@ -1,7 +1,8 @@
-//! Linear objectives over pairs: the largest sum of throughputs, each member's at least what it requires.
+//! Linear objectives over pairs: the largest weighted sum of throughputs, with the required throughput of each member as a
+//! lower bound.
 //!
-//! Kinds are divided until throughput is worth the same to all members of each: then only what a kind has together
-//! counts. Required throughputs are demands whose level is first raised to 1, at most, and then held there while the
+//! Kinds are divided until throughput has the same coefficient for all members of each: then the sum depends on the total
+//! throughput of each kind alone. Required throughputs are demands whose level is first raised to 1, at most, and then held there while the
 //! sum is maximized; both programs get the same cuts.
 
 use std::collections::BTreeMap;

@@ -92,7 +92,7 @@ fn levels_with_fixed_pairs_are_the_lexicographic_optimum() {
         let level = |member: usize| filled.throughputs[member] / slope[member];
         let mut every = program_columns(&problem, &objective, PricingLimits::UNPRICED);
         for member in 0..n {
-            // A member can gain up to 3e5 times what the others give back here.
+            // A member can gain up to 3e5 times the throughput that the others give back here.
             let held = |other: usize| slope[other] * level(other).min(level(member)) * (1.0 - 1e-12);
             let mut demands: Vec<Demand> = (0..n).map(|other| Demand::floor(held(other))).collect();
             demands[member] = Demand { slope: slope[member], base: 0.0 };

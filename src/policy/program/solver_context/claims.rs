@@ -28,7 +28,7 @@ impl SolverContext {
         Err(self.with_proven_claim(program, error))
     }
 
-    /// The error, with a claim that the program has no optimum replaced by what is proven of the program.
+    /// The error, in which a backend's claim that the program has no optimum is replaced by the termination that is proven.
     pub(super) fn with_proven_claim(&mut self, program: &Program, error: SolvingError) -> SolvingError {
         let SolvingError::Solve(SolveError::NotOptimal { mut attempts, termination }) = error else {
             return error;

@@ -238,7 +238,7 @@ impl WrittenOracle<'_, '_> {
     }
 }
 
-/// Reports what the level gained because levels reached were eased, if it is much.
+/// Reports the gain of a level from easing the levels already reached, if it is more than [`GAIN_REPORTED`].
 fn report_gain(solver: &mut SolverContext, raised: &LevelOptimum, next: NextLevel<'_>, eased: f64) {
     let NextLevel { slope, reached, .. } = next;
     // The level is concave in the demands, so this is a lower bound.
