@@ -189,7 +189,7 @@ impl Selection {
     }
 
     /// Moves fillers to workers that are left of a type that they have a share of and are faster on: of several, the one on which
-    /// they are fastest. Answers whether any moved.
+    /// they are fastest. Returns whether any moved.
     fn move_slow(&mut self, ledger: &Ledger, order: &[WorkerTypeId]) -> bool {
         if self.left.iter().all(|left| *left == 0) {
             return false;

@@ -269,7 +269,7 @@ impl Table {
         gone
     }
 
-    /// Takes the measured steps/s of a pair. Answers whether that changes the estimate of it.
+    /// Takes the measured steps/s of a pair. Returns whether that changes the estimate of it.
     pub(crate) fn observe(
         &mut self,
         jobs: Combination<JobId>,
@@ -309,7 +309,7 @@ impl Table {
             && self.observe(jobs, worker_type, [0.0, 0.0])
     }
 
-    /// Tries out every pair that a decision counts on. Answers whether one was found unable to run.
+    /// Tries out every pair that a decision counts on. Returns whether one was found unable to run.
     pub(crate) fn try_out(&mut self, problem: &Problem, decision: &Decision) -> bool {
         if self.estimator.is_none() {
             return false;

@@ -156,7 +156,7 @@ impl Direct {
         })
     }
 
-    /// Begins a round without placements. Answers the runs since the last round was decided.
+    /// Begins a round without placements. Returns the runs since the last round was decided.
     fn begin(&mut self) -> Vec<Ran> {
         self.previous = std::mem::take(&mut self.placed);
         self.free = self.all(|worker| self.workers.is_up(worker));

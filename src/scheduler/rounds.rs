@@ -30,7 +30,7 @@ pub trait Situation {
     fn problem(&mut self) -> Result<Problem, ProblemError>;
     /// The throughput of a job alone, or of both members of a pair together, in steps/s; 0 where one cannot run.
     fn throughput(&self, jobs: Combination<JobId>, worker_type: WorkerTypeId) -> f64;
-    /// Notes a decision that is adopted, on a problem of the round at which the policy was `asked`. Answers whether any pair that
+    /// Notes a decision that is adopted, on a problem of the round at which the policy was `asked`. Returns whether any pair that
     /// it counts on was found unable to run.
     fn decided(&mut self, asked: Seconds, problem: &Problem, decision: &Decision) -> bool;
     /// Notes that the policy was asked and gave no decision.
@@ -187,14 +187,14 @@ impl Rounds {
     }
 
     /// Gives workers that have become idle inside the round to waiting jobs, until it ends: by the order of worker types at its
-    /// start, as [`Mechanism::refill`] does. Answers the number of new leases, the last of [`Mechanism::leases`].
+    /// start, as [`Mechanism::refill`] does. Returns the number of new leases, the last of [`Mechanism::leases`].
     pub fn refill(&mut self, now: Seconds) -> usize {
         self.mechanism.refill(now, &self.order)
     }
 
     /// Gives idle workers as [`refill`](Self::refill) does, to all waiting jobs, including those that came after the last
     /// allocation. If the policy gives idle workers to no job without a share, and one of those could use some, it is asked at
-    /// once, as at the start of a round; accounts are settled then. Answers the outcome of asking the policy, and the number of new
+    /// once, as at the start of a round; accounts are settled then. Returns the outcome of asking the policy, and the number of new
     /// leases.
     pub fn refill_with_arrivals(
         &mut self,

@@ -235,7 +235,7 @@ impl Simulation {
         Some(here.next().map_or(Combination::single(first), |second| Combination::pair(first, second)))
     }
 
-    /// Takes the measured throughput of a job that ran alone. Answers whether that changes the throughputs that policies are shown.
+    /// Takes the measured throughput of a job that ran alone. Returns whether that changes the throughputs that policies are shown.
     pub(super) fn measure(&mut self, slice: &Running) -> bool {
         let part = &slice.parts[0];
         let position = self.table.find_again(slice.jobs.first(), slice.positions[0]);

@@ -297,7 +297,7 @@ impl Vigil {
         self.leases += n_leases as u64;
     }
 
-    /// Notes an arrival. Answers whether it reaches a milestone.
+    /// Notes an arrival. Returns whether it reaches a milestone.
     fn arrived(&mut self, n_arrived: u32, n_active: usize, first: u32) -> bool {
         self.n_active_sum += n_active as f64;
         let last = self.milestones.last().map_or(0, |(n_arrived, _)| *n_arrived);

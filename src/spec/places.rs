@@ -158,7 +158,7 @@ impl<'t> Walk<'t> {
         Step::Scalar(text, style)
     }
 
-    /// Sets the path of a list's next item. Answers whether the node is a key instead.
+    /// Sets the path of a list's next item. Returns whether the node is a key instead.
     fn begin_value(&mut self, span: Span) -> bool {
         let Some(frame) = self.frames.last_mut() else { return false };
         if frame.mapping {

@@ -77,7 +77,7 @@ pub(super) fn export(
     Ok(())
 }
 
-/// Removes a policy's programs from a folder, but those in `kept`. Answers the number of removed files.
+/// Removes a policy's programs from a folder, but those in `kept`. Returns the number of removed files.
 fn remove_programs(place: &Path, policy: &str, kept: &[&String]) -> Result<usize, Failure> {
     let mut n_removed = 0;
     for entry in fs::read_dir(place).map_err(Failure::io(format!("read {}", place.display())))? {
@@ -150,7 +150,7 @@ fn programs(case: &MeasuredCase, problem: &Problem, place: &Path) -> Result<Poli
     Ok(described)
 }
 
-/// Writes a program as LP and MPS if it is linear, and as CBF. Answers the files' names, or why there are none.
+/// Writes a program as LP and MPS if it is linear, and as CBF. Returns the files' names, or why there are none.
 fn write_texts(place: &Path, name: &str, program: &Program) -> Result<Result<Vec<String>, String>, Failure> {
     let mut texts = match (to_lp(program), to_mps(program)) {
         (Ok(lp), Ok(mps)) => vec![(format!("{name}.lp"), lp), (format!("{name}.mps"), mps)],

@@ -368,7 +368,7 @@ fn watch(child: &mut Child, lines: &Receiver<String>, limits: &Limits, session: 
     }
 }
 
-/// Restarts the peak of resident memory where the system allows it. Answers the memory that is resident now, in bytes.
+/// Restarts the peak of resident memory where the system allows it. Returns the memory that is resident now, in bytes.
 fn forget_peak() -> Option<u64> {
     // If this is refused or unknown, the peak is that of the whole process, drawing the instance included.
     let _ = fs::write("/proc/self/clear_refs", "5");

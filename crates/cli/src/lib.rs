@@ -91,7 +91,7 @@ impl Session {
     }
 }
 
-/// Parses the command line, runs it, and answers the exit code.
+/// Parses the command line, runs it, and returns the exit code.
 pub fn main() -> ExitCode {
     panic::set_hook(Box::new(|report| {
         if !onnx::is_guarded() {

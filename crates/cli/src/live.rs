@@ -88,7 +88,7 @@ pub enum LiveCommand {
     },
 }
 
-/// Runs a command that agents and jobs start, and answers the exit code of its own contract; none if the command is for people.
+/// Runs a command that agents and jobs start, and returns the exit code of its own contract; none if the command is for people.
 pub(super) fn rank(command: &LiveCommand) -> Option<ExitCode> {
     let done = match command {
         LiveCommand::Shim { each, folders } => {

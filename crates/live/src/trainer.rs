@@ -150,7 +150,7 @@ struct Trainer {
     written: Seconds,
 }
 
-/// Trains until the job is done, or it is to stop. Answers the exit code.
+/// Trains until the job is done, or it is to stop. Returns the exit code.
 ///
 /// # Errors
 /// If an argument is not understood, or a file cannot be read or written.

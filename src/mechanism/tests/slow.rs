@@ -163,7 +163,7 @@ impl Slow {
     }
 
     /// Moves fillers, one after the other, to the fastest type that they have a share of and that has workers left, if they are
-    /// faster there. Answers whether any moved.
+    /// faster there. Returns whether any moved.
     fn move_slow(
         &self,
         world: &World,

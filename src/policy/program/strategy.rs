@@ -18,7 +18,7 @@
 //! ([`pricing_limits`]), how the droppable constraints to drop are found ([`droppable_strategy`]), and whether prices
 //! raise a level that is tried ([`prices_suffice`]) or a program refines it ([`refines_by_program`]). What the objective
 //! asks for is no choice of strategy: its kind of optimum and its refinement follow from the options alone (`OptimumKind`,
-//! `Refinement`). Nor is what an infeasible or unrefined program falls back to: the same program, with less asked of it.
+//! `Refinement`). Nor is the fallback of an infeasible or unrefined program, which is the same program with eased constraints.
 
 use std::fmt;
 

@@ -303,7 +303,7 @@ impl Observer for Watch {
 }
 
 impl Watch {
-    /// Writes the input of a decision, if that is asked for. Answers the file.
+    /// Writes the input of a decision, if that is asked for. Returns the file.
     fn keep(&mut self, problem: &Problem) -> Option<PathBuf> {
         let number = self.n_decisions;
         self.n_decisions += 1;

@@ -304,7 +304,7 @@ fn absolute(path: &Path) -> Result<PathBuf, Failure> {
     std::path::absolute(path).map_err(Failure::io(format!("find {}", path.display())))
 }
 
-/// Submits a script, and answers the job's number.
+/// Submits a script, and returns the job's number.
 fn sbatch(script: &Path) -> Result<String, Failure> {
     let output = Command::new("sbatch")
         .arg("--parsable")

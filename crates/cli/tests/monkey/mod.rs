@@ -118,7 +118,7 @@ fn whatever_it_is_given_the_command_keeps_its_promises() {
     );
 }
 
-/// Runs a case, and keeps its folder if it fails. Answers the case's kind, and the fault.
+/// Runs a case, and keeps its folder if it fails. Returns the case's kind, and the fault.
 fn one(seed: u64, number: u64, wild: bool) -> (&'static str, Option<String>) {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../target/monkey/{seed}-{number}"));
     let _ = fs::remove_dir_all(&folder);

@@ -84,7 +84,7 @@ impl Browser {
         Some(browser)
     }
 
-    /// Sends one request, and answers the value of its answer.
+    /// Sends one request, and returns the value of its answer.
     #[track_caller]
     fn ask(&self, method: &str, path: &str, body: Option<&Value>) -> Value {
         let body = body.map(Value::to_string).unwrap_or_default();

@@ -50,7 +50,7 @@ impl Running {
         Self { child, said }
     }
 
-    /// Reads on until a line contains these words. Answers the line.
+    /// Reads on until a line contains these words. Returns the line.
     #[track_caller]
     fn says(&mut self, words: &str) -> String {
         let mut all = String::new();

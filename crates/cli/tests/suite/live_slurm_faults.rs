@@ -24,7 +24,7 @@ fn serve(world: &mut World, round_length: &str) {
     world.serve(&[&SERVE[..], &["--round-length", round_length]].concat());
 }
 
-/// Waits until a condition holds for the only job. Answers the job.
+/// Waits until a condition holds for the only job. Returns the job.
 #[track_caller]
 fn until(world: &World, holds: impl Fn(&Value) -> bool) -> Value {
     world.wait_for("what is to be the job's", |world| Some(world.jobs()["0"].clone()).filter(&holds))

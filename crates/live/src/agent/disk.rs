@@ -29,7 +29,7 @@ impl Disk {
         self.full.as_deref()
     }
 
-    /// Looks again if the last look was long ago. Answers whether the disk has become full, or has room again.
+    /// Looks again if the last look was long ago. Returns whether the disk has become full, or has room again.
     pub(crate) fn look(&mut self, now: Seconds) -> bool {
         if self.looked.is_some_and(|at| now < at + LOOK) {
             return false;

@@ -284,7 +284,7 @@ impl Agent {
         })
     }
 
-    /// Notes the progress of a rank that is not over. Answers whether it has news that a scheduler waits for: that the program
+    /// Notes the progress of a rank that is not over. Returns whether it has news that a scheduler waits for: that the program
     /// reports progress, a proposal, or that the job is done.
     pub fn note_progress(&mut self, run: Run, rank: u32, progress: Progress) -> bool {
         let Some(here) = self.ranks.get_mut(&(run, rank)).filter(|here| !here.is_over()) else {

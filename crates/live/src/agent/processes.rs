@@ -143,7 +143,7 @@ impl Processes {
         Report { disk, ..self.agent.report(clock::node_now()) }
     }
 
-    /// Looks at the disk of the agent's folder. Answers whether it has become full, or has room again.
+    /// Looks at the disk of the agent's folder. Returns whether it has become full, or has room again.
     pub(crate) fn look_at_disk(&mut self) -> bool {
         self.disk.look(clock::node_now())
     }
@@ -153,7 +153,7 @@ impl Processes {
         self.disk.full()
     }
 
-    /// Takes orders and carries them out. Answers whether something has changed that a scheduler waits for: that ranks were
+    /// Takes orders and carries them out. Returns whether something has changed that a scheduler waits for: that ranks were
     /// started. (Longer leases are no such change, or each report would be answered by another.)
     pub fn take(&mut self, orders: &Orders) -> bool {
         let acts = self.agent.take(clock::node_now(), orders);
@@ -192,7 +192,7 @@ impl Processes {
         }
     }
 
-    /// Looks at the ranks. Answers whether something has changed that a scheduler waits for: that a rank stops, ended, or made a
+    /// Looks at the ranks. Returns whether something has changed that a scheduler waits for: that a rank stops, ended, or made a
     /// proposal.
     pub fn look(&mut self) -> bool {
         let mut has_changed = false;

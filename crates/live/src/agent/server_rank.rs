@@ -274,7 +274,7 @@ impl ServerRank {
         self.shim.is_none()
     }
 
-    /// Kills all processes that a shim has left. Answers whether none is left. No program runs that its shim has not written down.
+    /// Kills all processes that a shim has left. Returns whether none is left. No program runs that its shim has not written down.
     fn nothing_is_left(&self) -> bool {
         files::read::<Owned>(&self.folder.owned()).map_or(true, |owned| owned.kill_rest(self.folder.path()))
     }

@@ -65,7 +65,7 @@ impl Charges {
     }
 
     /// Corrects the sum by `more`: missing time is added to the first part, and excess time is taken back from the last ones.
-    /// Answers the changes. `other` says whether workers were shared, and has the price where none is known.
+    /// Returns the changes. `other` says whether workers were shared, and has the price where none is known.
     pub(super) fn correct(&mut self, more: Seconds, other: Charge) -> Vec<Charge> {
         if more.get() >= 0.0 {
             let price = self.0.first().map_or(other.price, |first| first.price);

@@ -252,7 +252,7 @@ impl Core {
         self.record_job(number);
     }
 
-    /// Notes that a run was lost. Answers the reason.
+    /// Notes that a run was lost. Returns the reason.
     fn note_lost(&mut self, number: JobNumber, run: &LiveRun, what: String) -> String {
         let has_run = run.has_run();
         let text = if has_run && self.settings.front_door {

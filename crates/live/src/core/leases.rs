@@ -107,7 +107,7 @@ impl Core {
 
     /// Corrects the time that has been counted of a run that is over. It is the time of the rank that ran for the longest, if all ranks'
     /// times were reported; at most the time up to the lease's end, if it is not known when a running rank ended; else at least
-    /// the longest time that was reported. Answers the time that it had then; none if it never ran.
+    /// the longest time that was reported. Returns the time that it had then; none if it never ran.
     pub(super) fn correct_count(&mut self, number: JobNumber, is_confirmed: bool) -> Option<Span> {
         self.presume_ran(number);
         self.count(number);

@@ -183,7 +183,7 @@ impl Core {
         Ok(())
     }
 
-    /// Notes why a server's report is refused, only once for each reason. Answers the reason.
+    /// Notes why a server's report is refused, only once for each reason. Returns the reason.
     pub(super) fn refusal(&mut self, name: &str, taken: Result<(), String>) -> Option<String> {
         let Err(text) = taken else { return None };
         if self.refused.get(name) != Some(&text) {

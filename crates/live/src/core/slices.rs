@@ -208,7 +208,7 @@ impl Core {
         let price = run.charges.last().map_or(self.price_of(worker_type), |last| last.price);
         let unlogged = record.unlogged.unwrap_or_else(|| {
             // An earlier version did not note it. It is the time counted beyond the time in the log; of two jobs that share
-        // workers, one has it.
+            // workers, one has it.
             let start = before.running.max(run.logged.at);
             let time = if self.slices.contains_key(&jobs) { Seconds::ZERO } else { before.until - start };
             UnloggedRecord { start, end: before.until, time, price }

@@ -103,7 +103,7 @@ struct State {
 }
 
 impl State {
-    /// Takes orders that are newer than all before. Answers whether they are newer.
+    /// Takes orders that are newer than all before. Returns whether they are newer.
     fn offer(&mut self, orders: Orders) -> bool {
         let number = (orders.epoch, orders.number);
         let is_new = number > self.newest;
@@ -245,7 +245,7 @@ impl Shared {
         }
     }
 
-    /// Sends a report. Answers whether it is heeded.
+    /// Sends a report. Returns whether it is heeded.
     fn report(&self, report: &Report, beat: Duration) -> bool {
         let Ok(body) = serde_json::to_vec(report) else { return false };
         let limit = (beat * ANSWER_BEATS).clamp(ANSWER_MIN, ANSWER_MAX);

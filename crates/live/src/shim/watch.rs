@@ -80,7 +80,7 @@ impl<'a> Watch<'a> {
         self.end(told)
     }
 
-    /// Collects processes that have ended. Answers whether some are left.
+    /// Collects processes that have ended. Returns whether some are left.
     fn reap(&mut self) -> bool {
         loop {
             match wait(WaitOptions::NOHANG) {

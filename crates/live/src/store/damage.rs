@@ -133,7 +133,7 @@ pub(super) fn set_aside(connection: &Connection, damaged: &[Damaged]) -> rusqlit
     Ok(())
 }
 
-/// Adds copies of what was set aside to the file beside the database, and answers in words where they are.
+/// Adds copies of what was set aside to the file beside the database, and returns their place in words.
 pub(super) fn copy(database: &Path, damaged: &[Damaged]) -> String {
     let path = file(database);
     let written = write_copies(&path, damaged);

@@ -145,7 +145,7 @@ impl Store {
         matches!(code, Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked))
     }
 
-    /// Takes the file for this process alone, and answers the application's number and the version that it states.
+    /// Takes the file for this process alone, and returns the application's number and the version that it states.
     fn prepare(&mut self) -> rusqlite::Result<(i32, u32)> {
         let connection = &self.connection;
         connection.pragma_update(None, "locking_mode", "EXCLUSIVE")?;

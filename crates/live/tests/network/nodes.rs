@@ -126,7 +126,7 @@ impl Head {
         }
     }
 
-    /// Sends a request as it is, and answers the status and the body.
+    /// Sends a request as it is, and returns the status and the body.
     pub(crate) fn raw(&self, head: &str, body: &[u8]) -> (u16, Value) {
         let mut stream = TcpStream::connect(self.address).unwrap();
         let request = format!(
