@@ -383,7 +383,7 @@ fn shipped_documents_say_what_they_are_and_where_from() {
             &["summary:", "source:"],
             "src/spec/policy/embedded.rs, or of `kind: learned` in crates/published/src/plugin.rs",
         ),
-        ("throughputs", &["source:", "unit:"], "src/spec/throughputs/mod.rs, or its kind's file in src/spec"),
+        ("throughputs", &["source:", "unit:"], "src/spec/throughputs.rs, or its kind's file in src/spec"),
         ("sweeps", &["source:", "name:"], "crates/studies/src/sweep/mod.rs"),
     ];
     let sources = sources();

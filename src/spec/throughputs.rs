@@ -23,8 +23,8 @@ use crate::throughput::{ContentionModel, Measured, Throughputs, ThroughputsError
 
 /// The matrices in the binary: name and text.
 pub const EMBEDDED: [Embedded; 2] = [
-    ("osdi20", include_str!("../../../throughputs/osdi20.yaml")),
-    ("osdi20-physical", include_str!("../../../throughputs/osdi20-physical.yaml")),
+    ("osdi20", include_str!("../../throughputs/osdi20.yaml")),
+    ("osdi20-physical", include_str!("../../throughputs/osdi20-physical.yaml")),
 ];
 
 /// A throughput file that has been read.
