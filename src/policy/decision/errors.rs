@@ -56,7 +56,7 @@ impl ConflictNames {
 }
 
 /// The words beside a conflicting constraint that is droppable.
-const DROPPED_ONLY: &str = " (droppable: as few jobs as possible are let off, whatever the objective)";
+const DROPPED_ONLY: &str = " (droppable: dropped for as few jobs as possible, whatever the objective)";
 
 /// A part of a right side below which it may be rounding of the solver.
 const ROUNDING: f64 = 1e-9;

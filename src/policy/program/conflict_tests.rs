@@ -83,7 +83,7 @@ fn droppable_constraints_that_all_can_keep_are_named_where_they_make_the_objecti
             conflicts(&mut policy(objective, &[ConstraintText::hard(none)], &[]), &two);
         let (found, said) = conflicts(&mut policy(objective, &[ConstraintText::droppable(none)], &[]), &two);
         let said_alike =
-            said.replace(" (droppable: as few jobs as possible are let off, whatever the objective)", "");
+            said.replace(" (droppable: dropped for as few jobs as possible, whatever the objective)", "");
         assert_eq!(said_of_hard, said_alike);
         assert!(
             said != said_of_hard && said.contains("throughput > 0, without which the objective is infinite")
