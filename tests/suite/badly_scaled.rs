@@ -217,7 +217,7 @@ fn constraints_that_no_allocation_keeps_are_named_and_no_others() {
     jobs.sort_unstable();
     assert_eq!(jobs, [0, 1, 2]);
     assert!(conflicts.iter().all(|conflict| conflict.possible.is_none()), "{conflicts:?}");
-    // What is left of the workers if the other two have theirs: a k80 for the first two.
+    // The workers that remain if the other two jobs have theirs: a k80 for the first two.
     for (conflict, left) in conflicts.iter().zip([0.25, 0.5, 0.0]) {
         assert!((conflict.relaxed.unwrap() - left).abs() < 1e-9, "{conflict:?}");
     }

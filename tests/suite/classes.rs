@@ -115,7 +115,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 16, failure_persistence: None, ..ProptestConfig::default() })]
 
     /// The refinement `interior` groups nothing, leaves no pair out, and is solved by another method; the optimum
-    /// is the same. Every program policy is asked, with pairs, entities and promises where it has them.
+    /// is the same. Every program policy is asked, with pairs, entities and droppable constraints where it has them.
     #[test]
     fn classes_lose_nothing_under_any_policy(kinds in kinds(), workers in [2_u32..6, 2_u32..6, 2_u32..6]) {
         let problem = problem(&kinds, workers);
@@ -127,7 +127,7 @@ proptest! {
             prop_assert!(sizes[0] <= sizes[1]);
             prop_assert_eq!(grouped.dropped.len(), singly.dropped.len(), "{}", name);
             if !grouped.dropped.is_empty() {
-                // Several choices of as few promises may be as good, and are worth different amounts.
+                // Several choices of jobs with dropped constraints may be as few, and differ in the objective.
                 continue;
             }
             let value = |decision: &Decision| decision.objective.as_ref().expect("a program").value;

@@ -87,7 +87,7 @@ fn traffic_predicts_pairs_of_deepshare_that_it_was_not_fitted_to() {
     assert!(both <= kept && both > 0.1, "{both} of {kept}");
 }
 
-/// Root of the mean squared error of believed retention over all pairs of one job a type, averaged over seeds.
+/// Root of the mean squared error of estimated retention over all pairs of one job a type, averaged over seeds.
 fn error_of_estimates(profiling: Profiling, n_seeds: u64) -> f64 {
     let truth = Throughputs::embedded("osdi20").unwrap();
     let single = |row: &RowId| truth.rows()[*row].scale_factor == 1;

@@ -224,7 +224,7 @@ fn an_slo_asks_for_its_throughput_and_a_soft_one_pays() {
     text.for_each_job = vec![ConstraintText::soft(slo, 0.5)];
     let objective = Objective::check(&text, Vocabulary::default()).unwrap();
     let soft = optimum(&objective, &instance);
-    // A step/s for job 1 costs two of job 0, and brings 1.5: cheaper to break the promise.
+    // A step/s for job 1 costs two of job 0, and brings 1.5: cheaper to violate the soft constraint.
     assert_close(soft.value, 4.0 - 0.5 * 0.5);
     assert_close(soft.bound, soft.value);
 }

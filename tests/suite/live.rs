@@ -137,7 +137,7 @@ fn received_time_is_the_same_ahead() {
 fn every_new_lease_starts_up() {
     let with = |start_up| options(Live { start_up: Seconds::new(start_up), ..Live::default() });
     are_done(vec![job(1000, 0.0)], "v100=1", fifo(), with(60.0), &[1060.0]);
-    // Beside what preemption costs, which only a job that ran before pays.
+    // In addition to the cost of preemption, which applies only to a job that ran before.
     let mut both = with(30.0);
     let (checkpoint, restore) = (Seconds::new(20.0), Seconds::new(40.0));
     both.preemption_cost = Some(PreemptionCost { checkpoint, restore, job_types: Vec::new() });
@@ -199,7 +199,7 @@ fn a_job_that_comes_has_idle_workers_at_once() {
     }
     // One that came while all workers were held has the first that idles.
     are_done(vec![job(500, 0.0), job(100, 10.0)], "v100=1", fifo(), at_once(60.0), &[500.0, 600.0]);
-    // What idles after the next round was decided is given when that begins.
+    // Workers that become idle after the next round was decided are given away at its start.
     are_done(vec![job(700, 0.0), job(100, 10.0)], "v100=1", fifo(), at_once(60.0), &[700.0, 820.0]);
     are_done(vec![job(1000, 0.0), job(100, 310.0)], "v100=2", fifo(), at_once(60.0), &[1000.0, 460.0]);
 }

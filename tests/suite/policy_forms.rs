@@ -87,7 +87,7 @@ fn a_job_without_a_deadline_is_never_late() {
     let product = "maximize: sum_over_jobs(throughput)\nfor_each_job: [throughput * slo_remaining >= steps_remaining]\n";
     let Err(PolicyError::Missing { field, job, .. }) = decide(product, THREE) else { panic!("b has none") };
     assert_eq!((field.as_str(), job), ("slo_remaining", 1));
-    // A deadline that is not there is no reason where other numbers overflow.
+    // A missing deadline is not named as the cause where other numbers overflow.
     let beside = "maximize: sum_over_jobs(throughput)\nfor_each_job:\n  - steps_remaining / throughput <= 1e9 * slo_remaining
   - throughput >= 1e200 * 1e200 * isolated_throughput\n";
     let error = decide(beside, THREE).unwrap_err();
@@ -225,7 +225,7 @@ fn constraints_that_nothing_keeps_are_named_with_the_part_of_the_right_side_as_w
         assert_eq!(constraint, text);
         near(*possible, part.unwrap());
     }
-    // Those that may be dropped contradict nothing, though they contradict one another.
+    // Droppable constraints are never reported as contradictions, even if they contradict one another.
     let beside = "maximize: sum_over_jobs(throughput)\nfor_each_job:\n  - time_on(k80) >= 1.001
   - {constraint: \"throughput >= 3.9[steps/s]\", droppable: true}
   - {constraint: \"throughput <= 0.1[steps/s]\", droppable: true}\n";
@@ -386,7 +386,7 @@ fn jobs_that_a_constraint_forbids_all_have_no_time_at_all() {
         assert!(report.optimal, "{objective}: {report:?}");
         near(report.value, expected);
     }
-    // A little is no nothing: this can be kept, and is not called a contradiction.
+    // A bound a little above 0 is not a bound of 0: this constraint can be kept, and is not reported as a contradiction.
     let little = forbidden.replace("<= 0[", "<= 1e-13[");
     let decided = decide(
         &format!("maximize: sum_over_jobs(log(throughput / isolated_throughput))\n{little}"),

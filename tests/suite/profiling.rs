@@ -56,7 +56,7 @@ struct Log {
     events: Vec<String>,
     /// The last belief that a policy was shown.
     believed: BTreeMap<Pair, [f64; 2]>,
-    /// The throughputs measured, and the number of measurements since that belief.
+    /// The throughputs measured, and the number of measurements since that estimate.
     measured: BTreeMap<Pair, ([f64; 2], i32)>,
     n_wrong: usize,
     n_corrected: usize,
@@ -92,7 +92,7 @@ impl Observer for Log {
 }
 
 impl Log {
-    /// Each measurement halves the error; one of a pair that stands still ends all doubt.
+    /// Each measurement halves the error; that of a pair that stands still removes it.
     fn check(&mut self, old: [f64; 2], new: [f64; 2], (truth, times): ([f64; 2], i32)) {
         if truth.iter().all(|steps| *steps == 0.0) {
             assert!(new.iter().all(|steps| *steps == 0.0), "{old:?} {new:?}");

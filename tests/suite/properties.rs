@@ -312,7 +312,7 @@ proptest! {
         }
     }
 
-    /// No job can be raised without lowering another: with everybody's throughput as a floor, nothing is gained.
+    /// No job can be raised without lowering another: with the throughput of every job as its floor, the sum cannot rise.
     /// Not promised by the agnostic policies, blind to speeds, nor after the discount of the strategy-proof one.
     #[test]
     fn refined_and_filled_optima_are_efficient(case in cases(8)) {
@@ -326,7 +326,7 @@ proptest! {
                 above_floors(&case, gain.clone(), reached.iter().map(|value| value * (1.0 - by)).collect())
             };
             // Floors must be eased for a solver's sake, and a slow job's floor can be worth much to a fast one.
-            // What is to be had is concave in how much they are eased, so this is no less than without easing.
+            // The gain is concave in the easing, so this extrapolation is no less than the gain without easing.
             let most = 2.0 * eased(1e-7) - eased(2e-7);
             prop_assert!(most <= had * (1.0 + 1e-5), "{}: {} could be {}", name, had, most);
         }

@@ -281,7 +281,7 @@ proptest! {
             prop_assert!((average / second - 1.0).abs() < 1e-12);
         }
         prop_assert!(summary.utilization["all"] >= 0.0);
-        // All jobs are measured: what they received is what workers were busy.
+        // All jobs are measured: the time that they received is the busy time of workers.
         let received: f64 = summary.jobs.iter().flat_map(|job| job.service.worker_hours.values()).sum();
         prop_assert!((received - checker.busy_s / 3600.0).abs() <= 1e-9 * received.max(1.0));
         for job in &summary.jobs {

@@ -140,7 +140,7 @@ fn rounds_in_which_no_job_runs_a_step_are_a_livelock() {
 
 #[test]
 fn a_job_to_come_is_waited_for() {
-    // In 3,000 rounds without a step a third job is still to arrive; it runs, so the others were not in vain.
+    // In 3,000 rounds without a step a third job is still to arrive; it runs, so the simulation was not at a standstill.
     let jobs = vec![job(5_000, 0.0), job(5_000, 0.0), job(100, 360.0 * 3_000.0)];
     let mut simulation = simulation(listed(jobs), Box::new(Isolated::default()), costly());
     assert_eq!(simulation.run(&mut Unobserved, &patient(Some(500), None)).unwrap(), Outcome::Standstill);
@@ -301,7 +301,7 @@ impl Observer for Raises {
 
 #[test]
 fn an_interrupt_is_heard_between_two_rounds_and_nothing_is_lost() {
-    // Nothing happens for 40,000 s but failures and repairs, of which there are as many.
+    // For 40,000 s there are only failures and repairs, as many of one as of the other.
     let jobs = || listed(vec![job(1, 0.0), job(5, 40_000.0)]);
     let options = || failing(1.0, 1.0);
     let limits = |flag: &Arc<AtomicBool>| Limits { interrupt: Some(Arc::clone(flag)), ..Limits::default() };
