@@ -145,7 +145,7 @@ pub(crate) struct Allocated<'a> {
     objective: Option<Objective>,
     /// The proof of the optimum.
     certificate: DecisionCertificate,
-    /// How the decision was found; null where nothing was solved.
+    /// The method by which the decision was found; null where nothing was solved.
     solve: Option<Solve<'a>>,
     /// Jobs with a droppable constraint that was dropped.
     dropped: Vec<&'a Label>,

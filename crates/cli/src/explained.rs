@@ -23,7 +23,7 @@ pub(crate) struct ExplanationAnswer<'a> {
     objective: Option<Objective>,
     /// The proof of the optimum.
     certificate: DecisionCertificate,
-    /// How the decision was found; null where nothing was solved.
+    /// The method by which the decision was found; null where nothing was solved.
     solve: Option<Solve<'a>>,
     /// The capacity of each worker type, and its price.
     worker_types: Vec<Capacity<'a>>,

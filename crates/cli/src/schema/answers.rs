@@ -45,19 +45,19 @@ macro_rules! live {
 /// All answers that are not files of their own.
 pub(super) const ANSWERS: [Document; 24] = [
     of::<Allocated<'_>>("The decision of `allocate`", ""),
-    of::<ExplanationAnswer<'_>>("What `explain` says of a decision", ""),
+    of::<ExplanationAnswer<'_>>("The explanation of a decision: `explain`", ""),
     of::<Simulated<'_>>("The result of `simulate`", ""),
     of::<Forecasted<'_>>("The result of `forecast`", ""),
     of::<Calibrated<'_>>("The result of `forecast --calibrate`", ""),
     of::<ComparisonAnswer<'_>>("The result of `compare`", ""),
     of::<Checked<'_>>("The result of `check`", ""),
     of::<Fitted<'_>>("The result of `throughputs fit`", ""),
-    of::<WorkloadSummary<'_>>("What a trace is like: `trace show TRACE --throughputs NAME`", ""),
+    of::<WorkloadSummary<'_>>("The jobs of a trace in numbers: `trace show TRACE --throughputs NAME`", ""),
     of::<NodesSummary<'_>>("The cluster of a table of nodes: `trace cluster`", ""),
     of::<ShownPolicy<'_>>("A policy: `policies show`", ""),
     of::<SubmittedArray>("The job array of `sweep --slurm`", ""),
     of::<Reported>(
-        "Where a page went: `report`",
+        "The file of a page: `report`",
         "Nothing is printed where the page or the picture is standard output.",
     ),
     of::<Rows>(
@@ -71,16 +71,16 @@ pub(super) const ANSWERS: [Document; 24] = [
     ),
     live!(live::Submitted<'_>, "submitted", "A job that a scheduler has taken in: `submit`"),
     live!(live::Jobs<'_>, "jobs", "The jobs of a scheduler: `jobs`"),
-    live!(live::Bound<'_>, "why", "What binds a job of a scheduler: `why`"),
-    live!(live::When<'_>, "when", "When a job of a scheduler starts and ends: `when`"),
-    live!(live::Rounds<'_>, "next", "What a scheduler's round and the next one hold: `next`"),
+    live!(live::Bound<'_>, "why", "Reasons why a job of a scheduler waits or runs: `why`"),
+    live!(live::When<'_>, "when", "The start and end of a job of a scheduler, forecast: `when`"),
+    live!(live::Rounds<'_>, "next", "The places of jobs in a scheduler's round and in the next one: `next`"),
     live!(live::Servers<'_>, "servers", "The servers of a scheduler: `servers`"),
     live!(live::History<'_>, "history", "The jobs of a scheduler as rows of a log: `history`"),
-    live!(live::Done<'_>, "done", "What a scheduler has done: `cancel`, `drain`, `resume`, `remove`"),
+    live!(live::Done<'_>, "done", "A request that a scheduler has carried out: `cancel`, `drain`, `resume`, `remove`"),
     live!(
         live::Shadowed<'_>,
         "shadow-report",
-        "What a policy beside another scheduler would have done: `shadow`"
+        "The jobs of a policy beside another scheduler, under both: `shadow`"
     ),
 ];
 

@@ -85,7 +85,7 @@ pub(super) const DOCUMENTS: [Document; 18] = [
     },
     Document {
         name: "import-report",
-        summary: "What became of a cluster's log: `trace show LOG --from FORM --format json`, `trace convert --report FILE`",
+        summary: "The rows of a cluster's log, counted by what they became: `trace show LOG --from FORM --format json`, `trace convert --report FILE`",
         notes: "",
         schema: || Some(written::<ImportReport>()),
         example: None,
@@ -147,7 +147,7 @@ pub(super) const DOCUMENTS: [Document; 18] = [
     },
     Document {
         name: "events",
-        summary: "What happened in a simulation, a JSON object a line: `simulate --events FILE`",
+        summary: "The events of a simulation, a JSON object a line: `simulate --events FILE`",
         notes: "",
         schema: || {
             let mut generator = SchemaSettings::draft2020_12().for_serialize().into_generator();
@@ -172,7 +172,7 @@ pub(super) const DOCUMENTS: [Document; 18] = [
     },
     Document {
         name: "programs",
-        summary: "What the programs that `apportion bench --export DIR` writes are for: `programs.json`",
+        summary: "The purpose of each program that `apportion bench --export DIR` writes: `programs.json`",
         notes: "Programs are scaled, some raise the inverse of what a policy lowers, and many jobs are one class: the optimum of a \
                 file is hardly ever the policy's objective, and `value` says how that follows from it.",
         schema: || Some(written::<Programs>()),
@@ -237,7 +237,7 @@ fn job_table() -> Value {
     let mut columns = serde_json::Map::new();
     columns.insert(
         "id".to_owned(),
-        json!({"type": ["integer", "string"], "description": "What its trace calls it; its position in order of arrival where that is no other, and in results."}),
+        json!({"type": ["integer", "string"], "description": "Its id in the trace; its position in order of arrival where that is no other, and in results."}),
     );
     columns.insert("job_type".to_owned(), json!({"type": "string", "description": "Its type."}));
     for column in job_columns() {
@@ -263,7 +263,7 @@ fn results() -> Value {
     let endings = Status::ALL.map(Status::name);
     columns.insert(
         "status".to_owned(),
-        json!({"enum": endings, "description": "How the run ended. A run that is `saturated` was not made; of one that is not `done` there are no metrics."}),
+        json!({"enum": endings, "description": "The status at the end of the run. A run that is `saturated` was not made; of one that is not `done` there are no metrics."}),
     );
     let reason = "Why the run is not `done`, or what is not known of it.";
     columns.insert("reason".to_owned(), json!({"type": ["string", "null"], "description": reason}));
@@ -290,9 +290,9 @@ fn results() -> Value {
     let of_row = "SHA-256 of the row, but for wall time, and of its utilizations; a row that does not match is refused. \
                   Null in rows of before there were checksums.";
     columns.insert("checksum".to_owned(), json!({"type": ["string", "null"], "description": of_row}));
-    let of_jobs = "The same of the jobs of the run.";
+    let of_jobs = "The checksum of the jobs of the run.";
     columns.insert("jobs_checksum".to_owned(), json!({"type": ["string", "null"], "description": of_jobs}));
-    let of_allocations = "The same of the allocations of the run; null in rows of before they could be kept.";
+    let of_allocations = "The checksum of the allocations of the run; null in rows of before they could be kept.";
     columns.insert(
         "allocations_checksum".to_owned(),
         json!({"type": ["string", "null"], "description": of_allocations}),

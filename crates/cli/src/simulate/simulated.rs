@@ -13,7 +13,7 @@ use apportion::spec::run::RunSpec;
 /// The result of one simulation, as `apportion simulate --format json` prints it.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Simulated<'a> {
-    /// How it ended: `done`, or why it was given up: `livelock`, `starved`, `growing` or `unresolved`. If it was given up, its
+    /// The status at its end: `done`, or why it was given up: `livelock`, `starved`, `growing` or `unresolved`. If it was given up, its
     /// numbers are of the measured jobs that were done by then.
     pub(super) status: &'a str,
     /// The evidence for giving it up; null if it is done.

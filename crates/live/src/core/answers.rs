@@ -77,7 +77,7 @@ pub struct JobView {
     pub received_s: BTreeMap<String, f64>,
     /// The cost of its time on workers, in $; none without prices.
     pub cost: Option<f64>,
-    /// How it ended, or how its last start did.
+    /// Its end, or that of its last start.
     pub last_end: Option<String>,
 }
 

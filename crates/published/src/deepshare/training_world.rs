@@ -58,7 +58,7 @@ pub struct DeepShareWorld {
     pub utilization_weight: f64,
     /// The reward of a round.
     pub reward: RoundReward,
-    /// How servers and candidates are observed.
+    /// The kind of observation of servers and candidates.
     #[serde(rename = "sight")]
     pub observation_kind: ObservationKind,
     /// Steps after which an episode is cut off.

@@ -126,7 +126,7 @@ pub struct Dl2World {
     pub tasks: u16,
     /// Jobs of an episode.
     pub jobs: usize,
-    /// How jobs arrive.
+    /// The process by which jobs arrive.
     pub arrivals: Arrivals,
     /// The most arrivals in a slot.
     pub rate: u32,

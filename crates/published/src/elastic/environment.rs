@@ -85,7 +85,7 @@ pub struct ElasticWorld {
     pub rate: f64,
     /// Powers of ten between which a job's minutes on one worker of its fastest type are drawn, uniformly in the power.
     pub minutes_log10: (f64, f64),
-    /// How jobs are observed.
+    /// The kind of observation of jobs.
     #[serde(rename = "sight")]
     pub observation_kind: ObservationKind,
     /// The number of jobs in view.

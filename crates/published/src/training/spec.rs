@@ -145,7 +145,7 @@ pub enum ExplorationName {
 pub struct Episodes {
     /// Seeds of the episodes.
     pub seeds: Vec<u64>,
-    /// How actions are chosen from probabilities.
+    /// The choice of actions from their probabilities.
     #[serde(default)]
     pub choice: Choice,
     /// The measure of the episodes.
@@ -159,7 +159,7 @@ pub struct Episodes {
 pub struct TestEpisodes {
     /// Seeds of the episodes, none of which is one of validation.
     pub seeds: Vec<u64>,
-    /// How actions are chosen from probabilities; as in validation by default.
+    /// The choice of actions from their probabilities; as in validation by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub choice: Option<Choice>,
     /// The measure of the episodes, which is validation's.
