@@ -459,6 +459,27 @@ fn the_documents_of_the_project_are_there() {
 }
 
 #[test]
+fn checklists_name_only_code_that_exists() {
+    let text = fs::read_to_string(Path::new(ROOT).join("CONTRIBUTING.md")).unwrap();
+    let mut all = sources();
+    ["tests", "benches", "examples", "crates"].iter().for_each(|folder| all.extend(files(folder, &["rs"])));
+    let is_known = |name: &str| all.iter().any(|file| file.text.contains(name));
+    let mut complaints = Vec::new();
+    for (number, line) in text.lines().enumerate() {
+        for quoted in line.split('`').skip(1).step_by(2) {
+            let name = quoted.rsplit("::").next().unwrap_or_default();
+            let is_name = name.starts_with(|letter: char| letter.is_ascii_uppercase())
+                && name.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '_');
+            // A name that begins like this is the reader's own.
+            if is_name && !name.to_ascii_uppercase().starts_with("NAME") && !is_known(name) {
+                complaints.push(format!("CONTRIBUTING.md:{}: `{quoted}` is nowhere in the code", number + 1));
+            }
+        }
+    }
+    report(&complaints);
+}
+
+#[test]
 fn the_code_map_follows_the_modules() {
     let text = fs::read_to_string(Path::new(ROOT).join("ARCHITECTURE.md")).unwrap();
     let map = text.split("## Code map").nth(1).expect("ARCHITECTURE.md has a section `Code map`");
