@@ -120,6 +120,20 @@ impl Allocation {
     /// Checks shares against the problem's allocation polytope and makes an allocation of them. Shares below 0
     /// by no more than [`VIOLATION_MAX`] become 0; nothing else is changed.
     ///
+    /// ```
+    /// use apportion::workload::Combination;
+    /// use apportion::{Allocation, Cluster, Job, Problem, Throughputs};
+    ///
+    /// let cluster: Cluster = "v100=1,k80=1".parse()?;
+    /// let jobs = [Job::new("A3C").steps(1_000)];
+    /// let problem = Problem::new(&cluster, &jobs, &Throughputs::embedded("osdi20")?)?;
+    /// let job = problem.jobs().ids().next().expect("there is one job");
+    /// let row = |shares: [f64; 2]| [(Combination::single(job), shares.to_vec())];
+    /// assert!(Allocation::check(&problem, row([0.5, 0.5])).is_ok());
+    /// assert!(Allocation::check(&problem, row([0.8, 0.8])).is_err(), "a job has at most all of its time");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
     /// # Errors
     /// If a constraint is broken by more than [`VIOLATION_MAX`].
     ///

@@ -181,6 +181,16 @@ impl ProblemError {
 }
 
 /// The input of one decision: n jobs, K worker types, and throughputs [n × K] in steps/s.
+///
+/// ```
+/// use apportion::{Cluster, Job, Problem, Throughputs};
+///
+/// let cluster: Cluster = "v100=4,k80=8".parse()?;
+/// let jobs = [Job::new("ResNet-50 (batch size 64)").scale_factor(2).steps(1_000)];
+/// let problem = Problem::new(&cluster, &jobs, &Throughputs::embedded("osdi20")?)?;
+/// assert_eq!((problem.n_jobs(), problem.n_types()), (1, 2));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Problem {
     cluster: Arc<Cluster>,

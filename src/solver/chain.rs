@@ -50,6 +50,24 @@ struct Attempts {
 /// In a program with cones, columns that the rows allow only one value are fixed: at once where that leaves a cone
 /// without the interior that interior-point methods need, else only after no backend has succeeded.
 ///
+/// ```
+/// use apportion::program::{Program, Range, Sense};
+/// use apportion::solver::{Limits, registry, solve_certified};
+///
+/// // maximize x + 2y subject to x + y ≤ 4, 0 ≤ x ≤ 4, 0 ≤ y ≤ 3
+/// let mut program = Program::new(Sense::Maximize);
+/// let mut column = |upper, cost| {
+///     let bounds = Range { lower: 0.0, upper };
+///     program.push_column(bounds, bounds, cost)
+/// };
+/// let (x, y) = (column(4.0, 1.0), column(3.0, 2.0));
+/// program.push_row(Range::at_most(4.0), [(x, 1.0), (y, 1.0)]);
+/// let mut chain = registry::default_chain(&program);
+/// let found = solve_certified(&program, &mut chain, &Limits::default(), None)?;
+/// assert!(found.certificate.optimal && (found.certificate.primal - 7.0).abs() < 1e-6);
+/// # Ok::<(), apportion::solver::SolveError>(())
+/// ```
+///
 /// # Errors
 /// [`SolveError::NotOptimal`] if no answer is certified, with the claim as its termination if there is one, else that
 /// of the last backend; [`SolveError::Malformed`] at once; the first error of a backend if no backend gave an answer.
