@@ -76,7 +76,11 @@ pub(super) const ANSWERS: [Document; 24] = [
     live!(live::Rounds<'_>, "next", "The places of jobs in a scheduler's round and in the next one: `next`"),
     live!(live::Servers<'_>, "servers", "The servers of a scheduler: `servers`"),
     live!(live::History<'_>, "history", "The jobs of a scheduler as rows of a log: `history`"),
-    live!(live::Done<'_>, "done", "A request that a scheduler has carried out: `cancel`, `drain`, `resume`, `remove`"),
+    live!(
+        live::Done<'_>,
+        "done",
+        "A request that a scheduler has carried out: `cancel`, `drain`, `resume`, `remove`"
+    ),
     live!(
         live::Shadowed<'_>,
         "shadow-report",

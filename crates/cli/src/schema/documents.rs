@@ -292,7 +292,8 @@ fn results() -> Value {
     columns.insert("checksum".to_owned(), json!({"type": ["string", "null"], "description": of_row}));
     let of_jobs = "The checksum of the jobs of the run.";
     columns.insert("jobs_checksum".to_owned(), json!({"type": ["string", "null"], "description": of_jobs}));
-    let of_allocations = "The checksum of the allocations of the run; null in rows of before they could be kept.";
+    let of_allocations =
+        "The checksum of the allocations of the run; null in rows of before they could be kept.";
     columns.insert(
         "allocations_checksum".to_owned(),
         json!({"type": ["string", "null"], "description": of_allocations}),
