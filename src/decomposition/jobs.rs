@@ -73,8 +73,8 @@ struct Units {
     objective: f64,
 }
 
-/// The optimum of a goal; `near` are the prices that an earlier search left. The relative gap is a part of `limits.tolerance`. A goal of logarithms is
-/// solved by `nash_welfare`, with limits of its own.
+/// The optimum of a goal; `warm_prices` are the prices that an earlier search left. The relative gap is a part of
+/// `limits.tolerance`. A goal of logarithms is solved by `nash_welfare`, with limits of its own.
 ///
 /// # Errors
 /// If a class can reach no level, if there are more than 64 worker types, or if prices do not converge in time.
@@ -100,7 +100,7 @@ pub fn solve(
         Goal::Worth { level, .. } => LevelGoal::Hold { level: level / limit },
         _ => LevelGoal::Raise,
     };
-    let found = batch.search(level_goal, batch.warm_start(near, units), limits)?;
+    let found = batch.search(level_goal, batch.warm_start(warm_prices, units), limits)?;
     let optimum = batch.primal_dual(singles, goal, &found, units);
     Ok(Searched { optimum, warm_prices: batch.warm_prices(&found, units) })
 }

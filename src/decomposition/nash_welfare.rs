@@ -51,7 +51,7 @@ struct Market<'a> {
     allocate: fn(&Market<'_>, &ContinuationEnd, &mut PrimalDual) -> Option<()>,
 }
 
-/// The largest sum of `weight`·log(throughput), `[members]`; `near` are the prices that an earlier search left.
+/// The largest sum of `weight`·log(throughput), `[members]`; `warm_prices` are the prices that an earlier search left.
 pub(super) fn solve(
     singles: &Singles<'_>,
     weight: &[f64],
@@ -218,7 +218,7 @@ impl Market<'_> {
 
     /// The optimum and the prices that it leaves for the next search: from the prices that an earlier search left or, where there
     /// are none or that fails, from samples.
-    fn solve(mut self, near: &WarmPrices, limits: &Limits) -> Result<Searched, Unsolved> {
+    fn solve(mut self, warm_prices: &WarmPrices, limits: &Limits) -> Result<Searched, Unsolved> {
         let clock = Stopwatch::start();
         let is_out_of_time = || limits.is_over(&clock);
         let warm = self.warm_start(warm_prices);

@@ -54,10 +54,10 @@ impl Problem {
             let value = |job: &SnapshotJob| job.extra.get(name).copied().unwrap_or(0.0);
             builder.extra(name, document.jobs.iter().map(value).collect());
         }
-        builder.colocation(if !snapshot.states_pairs() {
-            Colocation::Rows { throughputs: Arc::clone(throughputs), columns }
-        } else {
+        builder.colocation(if snapshot.states_pairs() {
             Colocation::Pairs(pairs(snapshot, &cluster))
+        } else {
+            Colocation::Rows { throughputs: Arc::clone(throughputs), columns }
         });
         builder.build().map_err(|error| place(snapshot, &error))
     }

@@ -44,7 +44,7 @@ impl<'a> Said<'a> {
                 "event": "update", "update": 0, "done": 0, "total": total, "unit": unit, "validation": validation,
             })),
             Shown::Bars | Shown::Lines => {
-                self.note(format!("{when}: validation {}", Decimals(validation, 4)))
+                self.note(format!("{when}: validation {}", Decimals(validation, 4)));
             }
             Shown::Nothing => {}
         }
@@ -74,7 +74,7 @@ impl<'a> Said<'a> {
                 let filling = filling.map(|(n, of)| format!(", still filling the replay: {n}/{of}"));
                 self.note(format!(
                     "update {update}, {done} of {total} {unit}: validation {}{}",
-                    Decimals(validation, 4),
+                    Decimals(*validation, 4),
                     filling.unwrap_or_default()
                 ));
             }
