@@ -302,8 +302,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_rounds_to_no_loss_has_no_sign() {
-        assert_eq!([-1e-9, -0.0, 0.0, 0.022].map(percent), ["0.000 %", "0.000 %", "0.000 %", "2.200 %"]);
+    fn no_loss_has_no_sign_and_the_smallest_is_not_zero() {
+        assert_eq!([-1e-9, -0.0, 0.0, 0.022].map(percent), ["-1.0e-7 %", "0.000 %", "0.000 %", "2.200 %"]);
         assert_eq!(percent(-1e-4), "-0.010 %");
     }
 }
