@@ -146,7 +146,7 @@ pub struct Missing {
     pub jobs: BTreeSet<JobId>,
     /// The number of rounds without the event of their start.
     pub n_rounds: u64,
-    /// The first [`UNREAD_MAX`] lines that are no events: line number, from 1, and the reason in words.
+    /// The first ten lines that are no events: line number, from 1, and the reason in words.
     pub unread: Vec<(usize, String)>,
     /// The number of all lines that are no events.
     pub n_unread: usize,

@@ -12,7 +12,7 @@
 //! (`PR_SET_CHILD_SUBREAPER`), so that a process which left the group or the session is waited for and killed, too.
 //!
 //! **If the shim itself is killed**, the kernel kills the program (`PR_SET_PDEATHSIG`), and the shim's parent kills all other
-//! processes of the rank: its [`guard`], which does nothing else, and which no end of the agent touches. If the guard is killed with the shim, an
+//! processes of the rank: its guard, which does nothing else, and which no end of the agent touches. If the guard is killed with the shim, an
 //! agent does it, the next one if there is none: it finds the processes of the program's group, and those that have the rank's
 //! `APPORTION_LEASE` in the environment with which they were started.
 //!

@@ -95,8 +95,10 @@ def test_parameters_stand_behind_the_name_of_a_policy() -> None:
         decided = ap.allocate(np.array([[1.0], [1.0]]), {"v100": 1}, policy, steps_remaining=[3600.0, 14400.0])
         return decided.throughput.tolist()
 
-    assert throughput("completion_rate") == pytest.approx([1.0, 0.0])
-    assert throughput("completion_rate:exponent=2") == pytest.approx([0.0, 1.0])
+    assert throughput("completion_rate:floor=0") == pytest.approx([1.0, 0.0])
+    # With the floor, the other job has a quarter of the half that is its isolated share.
+    assert throughput("completion_rate") == pytest.approx([0.875, 0.125])
+    assert throughput("completion_rate:exponent=2") == pytest.approx([0.125, 0.875])
     assert ap.Policy("completion_rate:exponent=2.0").name == "completion_rate:exponent=2"
     with pytest.raises(ap.InputError, match="expected a number from -2 to 2"):
         ap.Policy("completion_rate:exponent=3")

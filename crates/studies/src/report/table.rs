@@ -228,7 +228,7 @@ mod tests {
 policy          rate     jct
 fifo, plain      0.4   12.35
 isolated        10.0       -
-las        -1.0e-9  -0.002
+las          -1.0e-9  -0.002
 ";
         assert_eq!(table().aligned(), expected);
     }

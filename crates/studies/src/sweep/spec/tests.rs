@@ -150,7 +150,7 @@ const BAD: [(&str, &str, &str); 24] = [
     (
         "{from: 0.4, to: 6.0, points: 15}",
         "[1, -2]",
-        "9:13: -2 jobs/h, expected a number above 0 and at most 1000000",
+        "9:13: -2 jobs/h, expected a number from 1e-9 to 1000000",
     ),
     (
         "{from: 0.4, to: 6.0, points: 15}",
