@@ -10,8 +10,8 @@ use std::ops::{Add, AddAssign, Div, Mul, Sub, SubAssign};
 
 use serde::{Deserialize, Serialize};
 
-/// A number for people with so many decimals: with more where it would look like 0, and with an exponent if it is very large or
-/// small.
+/// A number for people, and its number of decimals. It has more decimals where it would look like 0, and an exponent if it is very
+/// large or very small.
 #[derive(Clone, Copy, Debug)]
 pub struct Decimals(pub f64, pub usize);
 

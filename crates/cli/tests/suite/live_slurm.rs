@@ -79,7 +79,7 @@ fn is_running(world: &World, job: &str) -> bool {
     world.jobs()[job]["state"] == "running"
 }
 
-/// The output of a job's ranks. Starts whose turn ended before their program printed anything have none.
+/// The output of a job's ranks, of all starts. A start that ends before its program prints anything has none.
 fn printed(folder: &Path, job: &str) -> BTreeSet<String> {
     let nodes = fs::read_dir(folder.join("state/shared/nodes")).unwrap();
     let logs = nodes.flat_map(|node| fs::read_dir(node.unwrap().path().join("logs")).unwrap());
